@@ -1,0 +1,45 @@
+/**
+ * The part of envd that only the host may use. The proxy answers 404 for these paths from outside, and envd itself asks
+ * for the host secret: the first POST /init sets it, before any user code runs; every later call must bring it.
+ */
+export const HOST_SECRET_HEADER = 'x-aenv-host-secret';
+
+/** Answer header of POST /init: the guest's /proc/sys/kernel/random/boot_id. */
+export const BOOT_ID_HEADER = 'x-aenv-boot-id';
+
+/** Paths of envd that must never be reachable through the proxy. */
+export const HOST_ONLY_PATHS: readonly string[] = [
+  '/init',
+  '/freeze',
+  '/unfreeze',
+  '/collapse',
+  '/fsfreeze',
+  '/fsthaw',
+  '/upgrade',
+];
+
+/**
+ * Body of POST /init -> 204 with X-Envd-Version and X-Aenv-Boot-Id. Everything is optional; what is absent stays as it
+ * is, `envVars` replaces the user's variables as a set. 401 without the right host secret.
+ */
+export interface InitRequest {
+  readonly envVars?: Readonly<Record<string, string>>;
+  /** clients' token for X-Access-Token; null opens envd to everyone who can reach it */
+  readonly accessToken?: string | null;
+  /** RFC 3339; the guest's clock is stepped to it */
+  readonly timestamp?: string;
+  readonly defaultUser?: string;
+  readonly defaultWorkdir?: string;
+  /** names the sandbox in the guest: hostname, E2B_SANDBOX_ID and E2B_TEMPLATE_ID */
+  readonly sandboxId?: string;
+  readonly templateId?: string;
+  readonly hostname?: string;
+  /** 32 bytes of host entropy, base64, credited to the guest's kernel */
+  readonly seed?: string;
+}
+
+/**
+ * `CONNECT 127.0.0.1:PORT` with the host secret opens a byte tunnel to a port of the guest's loopback: the proxy uses it
+ * when nothing listens on the guest's outer address. Answers 200, 401 without the secret, 502 when the port is closed.
+ */
+export const TUNNEL_HOST = '127.0.0.1';

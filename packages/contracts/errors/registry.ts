@@ -1,0 +1,200 @@
+/**
+ * Every error code of the product, in one place. `docs/reference/errors.md` is generated from this file.
+ *
+ * `status` is the HTTP status that an API surface answers with, `remediation` what a person or an agent can do about it,
+ * `retryable` whether the same request may succeed later without any change.
+ */
+export interface ErrorSpec {
+  readonly status: number;
+  readonly summary: string;
+  readonly remediation: string;
+  readonly retryable?: boolean;
+}
+
+const registry = {
+  // What the client sent.
+  invalid_request: {
+    status: 400,
+    summary: 'The request does not have the shape that this route takes.',
+    remediation: 'Correct the field named in the message; the API reference lists every field with its type.',
+  },
+  unsupported_field: {
+    status: 400,
+    summary: 'The field is known, but this server does not serve it yet.',
+    remediation: 'Leave the field out, or use a server version that lists it in its changelog.',
+  },
+  invalid_timeout: {
+    status: 400,
+    summary: 'The time to live is not within the allowed range.',
+    remediation: 'Send whole seconds, greater than 0 and at most `limits.max_timeout_seconds`.',
+  },
+  unauthorized: {
+    status: 401,
+    summary: 'No API key, or one that this server does not know.',
+    remediation: 'Send the key in the X-API-Key header; `aenv up` prints the file that holds it.',
+  },
+  forbidden: {
+    status: 403,
+    summary: 'The credentials are valid, but do not allow this.',
+    remediation: 'Use credentials of the team that owns the resource, or the traffic token of a private sandbox.',
+  },
+  route_not_found: {
+    status: 404,
+    summary: 'No such route.',
+    remediation: 'Check the path and the method; the API reference lists all routes.',
+  },
+  sandbox_not_found: {
+    status: 404,
+    summary: 'No sandbox with this id is alive.',
+    remediation: 'List sandboxes with `aenv ls`; an ended sandbox cannot come back.',
+  },
+  template_not_found: {
+    status: 404,
+    summary: 'No template with this id, alias or tag.',
+    remediation: 'List templates with `aenv template ls`.',
+  },
+  method_not_allowed: {
+    status: 405,
+    summary: 'The route exists, but not with this method.',
+    remediation: 'Use one of the methods in the Allow header.',
+  },
+  sandbox_not_running: {
+    status: 409,
+    summary: 'The sandbox is in a state that does not allow this.',
+    remediation: 'Look at its state with `aenv get ID` and repeat when it is running.',
+    retryable: true,
+  },
+  body_too_large: {
+    status: 413,
+    summary: 'The JSON body is larger than the limit.',
+    remediation: 'JSON bodies are limited to 1 MiB; files go through /files, which has no limit.',
+  },
+  // The data plane.
+  bad_route: {
+    status: 400,
+    summary: 'The request does not say clearly which port of which sandbox it is for.',
+    remediation:
+      'Use a host name of the form PORT-SANDBOXID.DOMAIN, or send both routing headers, e2b-sandbox-id and e2b-sandbox-port.',
+  },
+  sandbox_gone: {
+    status: 502,
+    summary: 'The sandbox was not found or does not run.',
+    remediation: 'Check it with `aenv get ID`; create a new one if it has ended.',
+  },
+  port_not_open: {
+    status: 502,
+    summary: 'The sandbox runs, but nothing listens on this port.',
+    remediation: 'Start the server in the sandbox, or correct the port.',
+    retryable: true,
+  },
+  upstream_failed: {
+    status: 502,
+    summary: 'The server in the sandbox broke the connection before it answered.',
+    remediation: 'Look at the log of the server in the sandbox.',
+    retryable: true,
+  },
+  upstream_timeout: {
+    status: 504,
+    summary: 'The sandbox accepted no connection in time.',
+    remediation: 'Check whether the sandbox is busy; raise `proxy.connect_timeout_ms` if it always is.',
+    retryable: true,
+  },
+  // Running sandboxes.
+  boot_failed: {
+    status: 500,
+    summary: 'The microVM did not come up.',
+    remediation: 'Read the end of its serial log in the message; run `aenv doctor` to check this host.',
+    retryable: true,
+  },
+  vm_died: {
+    status: 500,
+    summary: 'The process of the microVM ended unexpectedly.',
+    remediation: 'Read its last lines in the message; run `aenv doctor` to check this host.',
+    retryable: true,
+  },
+  capacity_exhausted: {
+    status: 503,
+    summary: 'This node has no room for another sandbox.',
+    remediation: 'Delete sandboxes that are not needed, or raise the limit named in the message.',
+    retryable: true,
+  },
+  shutting_down: {
+    status: 503,
+    summary: 'The daemon is shutting down.',
+    remediation: 'Repeat the request when it is up again.',
+    retryable: true,
+  },
+  no_space: {
+    status: 507,
+    summary: 'The disk of the host is full.',
+    remediation: 'Free space under the home folder of aenv.',
+  },
+  // This host.
+  qemu_missing: {
+    status: 500,
+    summary: 'No usable QEMU on this host.',
+    remediation: 'Run `aenv doctor --fix`.',
+  },
+  host_command_failed: {
+    status: 500,
+    summary: 'A program of the host ended with an error.',
+    remediation: 'Its last lines are in the message; `aenv doctor` checks the host.',
+  },
+  host_command_missing: {
+    status: 500,
+    summary: 'A program of the host that is needed is not installed.',
+    remediation: 'Run `aenv doctor --fix`, which installs the missing packages.',
+  },
+  host_unsupported: {
+    status: 500,
+    summary: 'This host lacks something that aenv needs.',
+    remediation: 'Run `aenv doctor`, which names the check that fails and the command that mends it.',
+  },
+  port_in_use: {
+    status: 500,
+    summary: 'Another process listens on the address of the API.',
+    remediation: 'End it, or choose another address with `--listen` or AENV_LISTEN.',
+  },
+  config_invalid: {
+    status: 500,
+    summary: 'The configuration has an unknown key or a bad value.',
+    remediation: 'Correct the key named in the message; docs/reference/configuration.md lists all keys.',
+  },
+  already_running: {
+    status: 500,
+    summary: 'A daemon with this home folder already runs.',
+    remediation: 'Use it, or stop it with `aenv down`.',
+  },
+  network_exhausted: {
+    status: 503,
+    summary: 'No free network slot or no free address range.',
+    remediation: 'Delete sandboxes, or set `network.cidr` to a range that the host does not use.',
+    retryable: true,
+  },
+  asset_failed: {
+    status: 500,
+    summary: 'Something that a microVM boots could not be built.',
+    remediation: 'The message names the step and its last lines; mend it and run `aenv up` again.',
+  },
+  image_invalid: {
+    status: 400,
+    summary: 'The image is damaged or uses something that is not supported.',
+    remediation: 'The message names the blob or the entry; build or push the image again.',
+  },
+  ledger_failed: {
+    status: 500,
+    summary: 'The ledger could not be read or written.',
+    remediation: 'Check space and permissions of the home folder; the ledger is never repaired by guessing.',
+  },
+  internal: {
+    status: 500,
+    summary: 'A fault of aenv itself.',
+    remediation: 'Report it with the log lines of this request id.',
+  },
+} satisfies Record<string, ErrorSpec>;
+
+/** A code of the registry. */
+export type ErrorCode = keyof typeof registry;
+
+/** All error codes with their specifications. */
+export const ERRORS: Readonly<Record<ErrorCode, ErrorSpec>> = registry;

@@ -1,0 +1,16 @@
+/** Where things are inside a guest. The native init, the tools drive and envd all follow this file. */
+export const GUEST_LAYOUT = {
+  /** tmpfs folder of the platform, root only where a file needs it */
+  runDir: '/run/aenv',
+  /** mount point of the read-only tools drive */
+  toolsDir: '/run/aenv/tools',
+  /** the static multi-call program: applets spawn, xattr, watch, clock, reseed */
+  native: '/run/aenv/tools/bin/aenv-guest',
+  /** envd's state that must survive its restart (mode 0600): host secret, tokens, defaults */
+  stateFile: '/run/aenv/envd.json',
+  /** the file on the tools drive whose lines are envd's argument vector */
+  envdArgv: '/run/aenv/tools/envd.argv',
+} as const;
+
+/** File-system label of every root filesystem; the guest finds its root by it. */
+export const ROOT_LABEL = 'aenv-root';

@@ -1,0 +1,94 @@
+import type { DriveSource } from '@aenv/contracts/vm/drive.ts';
+import type { NetworkSlot } from '@aenv/contracts/vm/slot.ts';
+import type { ProcessIdentity } from '@aenv/platform/process/identity.ts';
+
+/**
+ * What the product asks of a VMM. Written for two: QEMU (drives are files or NBD sockets, control over QMP) and
+ * Firecracker (drives are files or block devices, control over HTTP on a unix socket). Both keep guest memory as a
+ * private mapping of an immutable file, so that a snapshot is a device-state file plus a memory file.
+ */
+export interface VmDriver {
+  readonly kind: 'qemu' | 'firecracker' | 'fake';
+  /** what a snapshot must match to be restored here: VMM version, accelerator, machine type */
+  readonly build: VmmBuild;
+  /** Kinds of DriveSource that this VMM opens. */
+  readonly driveKinds: readonly DriveSource['kind'][];
+  /** The most drives that a VM may have, root and tools included. */
+  readonly maxDrives: number;
+  /**
+   * Starts one VM process and returns when it executes guest code; whether the guest comes up is the caller's question
+   * (see `bootWithRetry`). Nothing is left behind when it throws.
+   * @throws AenvError `boot_failed` with the VMM's last stderr lines, `qemu_missing`
+   */
+  start(spec: VmSpec, signal?: AbortSignal): Promise<MicroVm>;
+  /** Takes over a VM that an earlier daemon started; undefined when its process is gone. */
+  adopt(record: VmRecord): Promise<MicroVm | undefined>;
+}
+
+export interface VmmBuild {
+  readonly version: string;
+  readonly accelerator: 'kvm' | 'tcg' | 'none';
+  readonly machine: string;
+}
+
+export interface VmSpec {
+  /** unique for each start, never used again; names the process and the run folder */
+  readonly incarnation: string;
+  /** folder of this VM alone, made by the driver (0700, owned by the slot's uid) and removed on stop */
+  readonly runDir: string;
+  /** bounded serial console log, written by the driver; outlives the VM */
+  readonly serialLog: string;
+  readonly cpuCount: number;
+  /** guest memory in MiB */
+  readonly memoryMb: number;
+  readonly kernel: string;
+  readonly initramfs: string;
+  readonly kernelArgs: string;
+  /** the first one is /dev/vda; the guest itself finds drives by label or UUID */
+  readonly drives: readonly VmDrive[];
+  readonly network: NetworkSlot;
+}
+
+export interface VmDrive {
+  readonly name: string;
+  readonly source: DriveSource;
+}
+
+/** What the ledger keeps to find a VM again after the daemon was restarted. Plain data. */
+export interface VmRecord {
+  readonly kind: VmDriver['kind'];
+  readonly incarnation: string;
+  readonly process: ProcessIdentity;
+  readonly runDir: string;
+  readonly serialLog: string;
+}
+
+/**
+ *          pause            stop, or the process ends
+ * running -------> paused  ---------------------------> exited
+ *         <-------
+ *          resume
+ */
+export type VmState = 'running' | 'paused' | 'exited';
+
+export interface VmExit {
+  /** `stopped`: by stop(); `died`: anything else */
+  readonly reason: 'stopped' | 'died';
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** last lines of the VMM's stderr and of the serial console, for the error message */
+  readonly lastLines: string;
+}
+
+export interface MicroVm {
+  readonly record: VmRecord;
+  readonly state: VmState;
+  /** Resolves once, when the VM process is gone. */
+  readonly exited: Promise<VmExit>;
+  /** Stops the virtual CPUs and flushes the drives. No-op when paused; throws `vm_died` when exited. */
+  pause(): Promise<void>;
+  /** No-op when running; throws `vm_died` when exited. */
+  resume(): Promise<void>;
+  /** Ends the VM and waits until its process and its run folder are gone. Idempotent. */
+  stop(): Promise<void>;
+}
