@@ -1,0 +1,49 @@
+/**
+ * `make test` and `make soak`: sets the host up, runs the suites one after the other and prints for each its time, and at
+ * the end how many virtual machines booted, how many distinct boot ids they had and how many tests were skipped.
+ *
+ * Arguments, all optional: names of suites, or files to run instead.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readBoots } from '../../tests/harness/boots.ts';
+import { prepareHost } from './prepare.ts';
+import { runSuite, type SuiteResult } from './run-suite.ts';
+import { findSuites } from './suites.ts';
+
+const scratch = await mkdtemp(join(tmpdir(), 'aenv-test-'));
+const results: SuiteResult[] = [];
+let vmSuites = 0;
+try {
+  process.env['AENV_TEST_BOOTS'] = join(scratch, 'boots');
+  await prepareHost();
+  for (const suite of await findSuites(process.argv.slice(2))) {
+    if (suite.bootsVms) vmSuites++;
+    console.log(`\n=== ${suite.name}: ${suite.files.length} files`);
+    results.push(await runSuite(suite));
+  }
+  const boots = await readBoots();
+  console.log('\nsuite                     passed  failed  skipped  seconds');
+  for (const r of results) {
+    console.log(
+      `${r.name.padEnd(24)}  ${pad(r.passed)}  ${pad(r.failed)}  ${pad(r.skipped)}  ${r.seconds.toFixed(1).padStart(7)}`,
+    );
+  }
+  const sum = (key: 'passed' | 'failed' | 'skipped') => results.reduce((total, r) => total + r[key], 0);
+  for (const r of results) for (const name of r.failures) console.log(`failed: ${r.name}: ${name}`);
+  for (const r of results) for (const name of r.skips) console.log(`skipped: ${r.name}: ${name}`);
+  console.log(`virtual machines booted: ${boots.length}, distinct boot ids: ${new Set(boots).size}`);
+  const noBoots = vmSuites > 0 && boots.length === 0;
+  const sharedKernel = new Set(boots).size !== boots.length;
+  if (noBoots) console.log('failed: virtual machines were due, and none booted');
+  if (sharedKernel) console.log('failed: two virtual machines had the same boot id');
+  console.log(`test: ${sum('passed')} passed, ${sum('failed')} failed, ${sum('skipped')} skipped`);
+  process.exitCode = sum('failed') > 0 || sum('passed') === 0 || noBoots || sharedKernel ? 1 : 0;
+} finally {
+  await rm(scratch, { recursive: true, force: true });
+}
+
+function pad(value: number): string {
+  return String(value).padStart(6);
+}

@@ -1,0 +1,58 @@
+import { glob } from 'node:fs/promises';
+
+export interface Suite {
+  readonly name: string;
+  readonly files: readonly string[];
+  /** test files run at once */
+  readonly concurrency: number;
+  /** whether this suite is expected to boot virtual machines */
+  readonly bootsVms: boolean;
+  /** limit of `ms` for one test file */
+  readonly timeoutMs: number;
+}
+
+const isVm = (file: string) => file.endsWith('.vm.test.ts');
+
+/**
+ * The suites in the order in which they run. Those that boot virtual machines run one file at a time: under emulation a
+ * machine fills a core.
+ * @param wanted names of suites, or paths of test files, to run instead of everything
+ */
+export async function findSuites(wanted: readonly string[]): Promise<Suite[]> {
+  const files: string[] = [];
+  for await (const file of glob(['packages/**/*.test.ts', 'tests/**/*.test.ts'], {
+    exclude: (name) => name === 'node_modules',
+  })) {
+    files.push(file);
+  }
+  files.sort();
+  const all: Suite[] = [
+    suite(
+      'fast',
+      files.filter((file) => !isVm(file)),
+      { concurrency: 2, bootsVms: false, timeoutMs: 120_000 },
+    ),
+    suite(
+      'host and rooms',
+      files.filter((file) => isVm(file) && !file.startsWith('tests/e2e/')),
+      { concurrency: 1, bootsVms: true, timeoutMs: 300_000 },
+    ),
+    suite(
+      'end to end',
+      files.filter((file) => isVm(file) && file.startsWith('tests/e2e/')),
+      { concurrency: 1, bootsVms: true, timeoutMs: process.env['AENV_SOAK'] === '1' ? 3_600_000 : 600_000 },
+    ),
+  ];
+  if (wanted.length === 0) return all;
+  const named = all.filter((candidate) => wanted.includes(candidate.name));
+  const paths = wanted.filter((word) => word.endsWith('.test.ts'));
+  if (paths.length > 0) {
+    named.push(suite('chosen files', paths, { concurrency: 1, bootsVms: paths.some(isVm), timeoutMs: 3_600_000 }));
+  }
+  if (named.length === 0) throw new Error(`no suite of that name; there are: ${all.map((s) => s.name).join(', ')}`);
+  return named;
+}
+
+function suite(name: string, files: readonly string[], rest: Omit<Suite, 'name' | 'files'>): Suite {
+  return { name, files, ...rest };
+}
