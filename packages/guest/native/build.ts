@@ -1,0 +1,46 @@
+import { readdir, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { run } from '@aenv/platform/process/run.ts';
+import type { AssetCache } from '../cache/asset-cache.ts';
+import { digestInputs, fileInputs } from '../cache/inputs.ts';
+import type { GuestFile } from '../contract.ts';
+
+const FLAGS = ['-static', '-O2', '-std=c11', '-Wall', '-Wextra', '-Werror', '-fstack-protector-strong'];
+const LINK_FLAGS = ['-Wl,--build-id=none', '-Wl,-z,noexecstack', '-s'];
+
+export interface NativeOptions {
+  readonly cache: AssetCache;
+  /** versions of compiler, C library and kernel headers, as inputs */
+  readonly toolchain: string;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Compiles the native program, a static ELF of this machine's architecture. Runs on the host as well as in the guest. */
+export async function buildNative(options: NativeOptions): Promise<GuestFile> {
+  const folder = import.meta.dirname;
+  const names = (await readdir(folder)).filter((name) => /\.[ch]$/.test(name)).sort();
+  const sources = await fileInputs('native', new Map(names.map((name) => [name, join(folder, name)])));
+  const flags = [...FLAGS, ...LINK_FLAGS];
+  return options.cache.get({
+    kind: 'native',
+    file: 'aenv-guest',
+    mode: 0o755,
+    digest: digestInputs({
+      ...sources,
+      flags: flags.join(' '),
+      toolchain: options.toolchain,
+      arch: process.arch,
+    }),
+    async build(target, scratch) {
+      const common = { cwd: folder, ...(options.signal === undefined ? {} : { signal: options.signal }) };
+      const multiarch = (await run(['gcc', '-print-multiarch'], common)).stdout.trim();
+      // musl has no kernel headers of its own. Those of the system are taken through links of exactly these three
+      // folders: with /usr/include itself in the search path, headers of the other C library would be found as well.
+      await symlink('/usr/include/linux', join(scratch, 'linux'));
+      await symlink('/usr/include/asm-generic', join(scratch, 'asm-generic'));
+      await symlink(join('/usr/include', multiarch, 'asm'), join(scratch, 'asm'));
+      const files = names.filter((name) => name.endsWith('.c'));
+      await run(['musl-gcc', ...flags, '-isystem', scratch, '-o', target, ...files], common);
+    },
+  });
+}

@@ -1,0 +1,19 @@
+/*
+ * The one native program of a guest: PID 1 and the few system calls that JavaScript has no way to make. Linked
+ * statically against musl, so that it runs on any root file system. Each applet is one file with one entry point:
+ * argv[0] is the applet's name, the result is the exit code.
+ */
+#ifndef AENV_NATIVE_H
+#define AENV_NATIVE_H
+
+int init_main(int argc, char **argv);
+int clock_main(int argc, char **argv);
+int reseed_main(int argc, char **argv);
+int spawn_main(int argc, char **argv) __attribute__((weak));
+int xattr_main(int argc, char **argv) __attribute__((weak));
+int watch_main(int argc, char **argv) __attribute__((weak));
+
+/* Exit code of every applet that was called in a wrong way. */
+#define EXIT_USAGE 64
+
+#endif
