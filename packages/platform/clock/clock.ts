@@ -11,6 +11,11 @@ export interface Clock {
 export const systemClock: Clock = {
   now: () => Date.now(),
   async sleep(ms, signal) {
-    await delay(ms, undefined, signal === undefined ? {} : { signal });
+    try {
+      await delay(ms, undefined, signal === undefined ? {} : { signal });
+    } catch (error) {
+      // Node wraps the reason in an AbortError.
+      throw signal?.aborted ? signal.reason : error;
+    }
   },
 };

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test } from 'node:test';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { systemClock } from '@aenv/platform/clock/clock.ts';
+import { envdOverTcp } from './envd-client.ts';
+
+const BOOT_ID = '0c8f31a5-5d1c-4f0e-9d0e-2f6f0a4ce7a1';
+
+async function listen(handler: RequestListener, port = 0): Promise<{ server: Server; port: number }> {
+  const server = createServer(handler);
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  return { server, port: (server.address() as AddressInfo).port };
+}
+
+const client = (port: number) => envdOverTcp(systemClock)({ address: '127.0.0.1', port, hostSecret: 'secret' });
+const limit = (ms: number) => AbortSignal.timeout(ms);
+
+test('waits until envd listens and is healthy, with a new connection for each question', async () => {
+  const { server: placeholder, port } = await listen(() => {});
+  await new Promise((resolve) => placeholder.close(resolve));
+  const waiting = client(port).waitHealthy(limit(5_000));
+  await systemClock.sleep(30);
+  const sockets = new Set<unknown>();
+  let questions = 0;
+  const { server } = await listen((request, response) => {
+    sockets.add(request.socket);
+    assert.equal(request.url, '/health');
+    response.writeHead(++questions < 3 ? 503 : 204).end();
+  }, port);
+  try {
+    await waiting;
+    assert.equal(questions, 3);
+    assert.equal(sockets.size, 3);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+test('stops waiting when the signal aborts, with its reason', async () => {
+  const { server, port } = await listen(() => {});
+  try {
+    await assert.rejects(client(port).waitHealthy(AbortSignal.timeout(50)), { name: 'TimeoutError' });
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+test('init sends the secret and the data, repeats broken and busy answers, returns the boot id', async () => {
+  let calls = 0;
+  const { server, port } = await listen(async (request, response) => {
+    calls++;
+    if (calls === 1) return request.socket.destroy();
+    if (calls === 2) return response.writeHead(503).end();
+    assert.equal(request.headers['x-aenv-host-secret'], 'secret');
+    let text = '';
+    for await (const chunk of request) text += chunk;
+    const body = JSON.parse(text);
+    assert.equal(body.defaultUser, 'user');
+    assert.ok(Math.abs(Date.parse(body.timestamp) - Date.now()) < 5_000);
+    response.writeHead(204, { 'x-aenv-boot-id': BOOT_ID, 'x-envd-version': '0.5.7' }).end();
+  });
+  try {
+    const answer = await client(port).init({ defaultUser: 'user' }, limit(5_000));
+    assert.deepEqual(answer, { bootId: BOOT_ID, envdVersion: '0.5.7' });
+    assert.equal(calls, 3);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+test('a refusal, a missing boot id and an endless answer are errors, not retries without end', async () => {
+  const answers: RequestListener[] = [
+    (_request, response) => response.writeHead(401).end('no'),
+    (_request, response) => response.writeHead(204, { 'x-envd-version': '0.5.7' }).end(),
+    (_request, response) => response.writeHead(204, { 'x-aenv-boot-id': BOOT_ID, 'x-envd-version': 'new' }).end(),
+  ];
+  let handler: RequestListener = () => {};
+  const { server, port } = await listen((request, response) => handler(request, response));
+  try {
+    for (handler of answers) {
+      await assert.rejects(
+        client(port).init({}, limit(5_000)),
+        (error) => error instanceof AenvError && error.code === 'boot_failed',
+      );
+    }
+    handler = (_request, response) => response.writeHead(200).end(Buffer.alloc(1024 * 1024));
+    await assert.rejects(client(port).init({}, limit(100)), { name: 'TimeoutError' });
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});

@@ -1,0 +1,90 @@
+import { Agent, type IncomingHttpHeaders, request } from 'node:http';
+
+export interface EnvdRequest {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  /** limit of `ms` for the TCP handshake */
+  readonly connectTimeoutMs: number;
+  /** limit of `ms` for the whole exchange */
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface EnvdAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+/** A guest that answers more than this is not envd. */
+const MAX_ANSWER = 64 * 1024;
+
+/**
+ * One HTTP exchange with a guest on a socket of its own, closed afterwards: the next sandbox in the slot has the same
+ * address, so no socket may outlive the exchange. The short handshake limit matters while a guest boots: a lost SYN is
+ * sent again only after a second (tcp_syn_retries, ip-sysctl), a fresh socket sends one at once.
+ * @throws Error of the socket, of the limits, or the signal's reason
+ */
+export function exchange(address: string, port: number, options: EnvdRequest): Promise<EnvdAnswer> {
+  const { promise, resolve, reject } = Promise.withResolvers<EnvdAnswer>();
+  const { signal } = options;
+  if (signal.aborted) return Promise.reject(signal.reason);
+  const body = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
+  const agent = new Agent({ keepAlive: false, maxSockets: 1 });
+  const call = request({
+    agent,
+    host: address,
+    port,
+    method: options.method,
+    path: options.path,
+    headers: {
+      ...options.headers,
+      ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
+    },
+  });
+
+  const fail = (error: unknown) => {
+    reject(error);
+    call.destroy();
+  };
+  const onAbort = () => fail(signal.reason);
+  signal.addEventListener('abort', onAbort, { once: true });
+  const connectTimer = setTimeout(
+    () => fail(new Error(`${address}:${port} did not accept within ${options.connectTimeoutMs} ms`)),
+    options.connectTimeoutMs,
+  );
+  const timer = setTimeout(
+    () => fail(new Error(`${options.method} ${options.path} was not answered within ${options.timeoutMs} ms`)),
+    options.timeoutMs,
+  );
+  call.on('close', () => {
+    signal.removeEventListener('abort', onAbort);
+    clearTimeout(connectTimer);
+    clearTimeout(timer);
+    agent.destroy();
+    // A no-op after an answer; else whatever ended the socket has not been told yet.
+    reject(new Error(`${address}:${port} closed the connection without an answer`));
+  });
+  call.on('error', fail);
+  call.on('socket', (socket) => {
+    socket.setNoDelay(true);
+    socket.once('connect', () => clearTimeout(connectTimer));
+  });
+  call.on('response', (response) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    response.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > MAX_ANSWER) fail(new Error(`${options.path} answered more than ${MAX_ANSWER} bytes`));
+      else chunks.push(chunk);
+    });
+    response.on('error', fail);
+    response.on('end', () =>
+      resolve({ status: response.statusCode ?? 0, headers: response.headers, text: Buffer.concat(chunks).toString() }),
+    );
+  });
+  call.end(body);
+  return promise;
+}
