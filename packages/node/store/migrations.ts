@@ -1,0 +1,63 @@
+/**
+ * The schema, one step for each version; PRAGMA user_version counts the steps done. A step that was released is never
+ * edited. Times are milliseconds since the epoch, JSON columns carry their own version `v`.
+ */
+export const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE meta (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE templates (
+    template_id TEXT PRIMARY KEY,
+    build_id TEXT NOT NULL,
+    cpu_count INTEGER NOT NULL,
+    memory_mb INTEGER NOT NULL,
+    disk_size_mb INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    last_spawned_at INTEGER,
+    spawn_count INTEGER NOT NULL DEFAULT 0,
+    envd_version TEXT NOT NULL,
+    source TEXT NOT NULL,
+    start TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE aliases (
+    alias TEXT PRIMARY KEY,
+    template_id TEXT NOT NULL REFERENCES templates (template_id) ON DELETE CASCADE
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX aliases_by_template ON aliases (template_id);
+
+  CREATE TABLE sandboxes (
+    sandbox_id TEXT PRIMARY KEY,
+    state TEXT NOT NULL CHECK (state IN ('creating', 'running', 'killing', 'ended', 'lost')),
+    end_reason TEXT,
+    end_message TEXT,
+    template_id TEXT NOT NULL,
+    alias TEXT,
+    created_at INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    end_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    cpu_count INTEGER NOT NULL,
+    memory_mb INTEGER NOT NULL,
+    disk_size_mb INTEGER NOT NULL,
+    envd_version TEXT NOT NULL,
+    envd_access_token TEXT,
+    traffic_access_token TEXT,
+    host_secret TEXT NOT NULL,
+    slot_index INTEGER,
+    netns TEXT,
+    volume_id TEXT,
+    incarnation TEXT,
+    boot_id TEXT,
+    metadata TEXT NOT NULL,
+    options TEXT NOT NULL,
+    vm TEXT
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX sandboxes_by_start ON sandboxes (started_at, sandbox_id) WHERE state IN ('creating', 'running', 'killing');
+  CREATE INDEX sandboxes_by_end ON sandboxes (ended_at, sandbox_id) WHERE state IN ('ended', 'lost');
+  `,
+];

@@ -1,0 +1,75 @@
+import type { VmRecord } from '@aenv/vmm/contract/micro-vm.ts';
+import type { EndReason, SandboxState, SandboxView } from '../sandboxes/contract.ts';
+
+/**
+ * A sandbox as the ledger keeps it: all that the API shows, and what is needed to find its parts again after the daemon
+ * was restarted. Secrets (`hostSecret`, tokens, `envVars`) are wiped when it becomes `ended` or `lost`.
+ */
+export interface SandboxRecord extends SandboxView {
+  /** when the row was made; `startedAt` is when envd answered, and equal to this before */
+  readonly createdAt: Date;
+  readonly endedAt?: Date;
+  readonly endReason?: EndReason;
+  /** one line for people on what ended it */
+  readonly endMessage?: string;
+  readonly envVars: Readonly<Record<string, string>>;
+  readonly secure: boolean;
+  /** what envd asks of the host; empty once ended */
+  readonly hostSecret: string;
+  readonly slotIndex?: number;
+  /** absolute path of the network namespace */
+  readonly netns?: string;
+  readonly vm?: VmRecord;
+  readonly volumeId?: string;
+  readonly incarnation?: string;
+  /** boot id of the guest's kernel */
+  readonly bootId?: string;
+}
+
+/** States in which a sandbox holds, or may hold, resources of the host. */
+export const LIVE_STATES: readonly SandboxState[] = ['creating', 'running', 'killing'];
+
+/**
+ * What may change after the row was made. An absent member leaves its field as it is, null clears it.
+ */
+export interface SandboxChange {
+  readonly state?: SandboxState;
+  readonly startedAt?: Date;
+  readonly endAt?: Date;
+  readonly endedAt?: Date;
+  readonly endReason?: EndReason;
+  readonly endMessage?: string;
+  readonly envdVersion?: string;
+  readonly hostSecret?: string;
+  readonly envdAccessToken?: string | null;
+  readonly trafficAccessToken?: string | null;
+  readonly slotIndex?: number | null;
+  readonly netns?: string | null;
+  readonly vm?: VmRecord | null;
+  readonly volumeId?: string | null;
+  readonly incarnation?: string | null;
+  readonly bootId?: string | null;
+}
+
+/** The part of a record that the API may see: no host secret, no places on this host. */
+export function toView(record: SandboxRecord): SandboxView {
+  return {
+    sandboxId: record.sandboxId,
+    templateId: record.templateId,
+    ...(record.alias === undefined ? {} : { alias: record.alias }),
+    state: record.state,
+    startedAt: record.startedAt,
+    endAt: record.endAt,
+    cpuCount: record.cpuCount,
+    memoryMb: record.memoryMb,
+    diskSizeMb: record.diskSizeMb,
+    metadata: record.metadata,
+    envdVersion: record.envdVersion,
+    ...(record.envdAccessToken === undefined ? {} : { envdAccessToken: record.envdAccessToken }),
+    ...(record.trafficAccessToken === undefined ? {} : { trafficAccessToken: record.trafficAccessToken }),
+    allowInternetAccess: record.allowInternetAccess,
+    network: record.network,
+    onTimeout: record.onTimeout,
+    autoResume: record.autoResume,
+  };
+}

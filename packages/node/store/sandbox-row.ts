@@ -1,0 +1,160 @@
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { z } from 'zod';
+import { json, optional, stringMap, time } from './columns.ts';
+import type { Parameters, RawRow } from './database.ts';
+import type { SandboxChange, SandboxRecord } from './sandbox-record.ts';
+
+/** Create options, version 1 of the JSON column. */
+const Options = z.object({
+  v: z.literal(1),
+  envVars: stringMap,
+  secure: z.boolean(),
+  allowInternetAccess: z.boolean().nullable(),
+  network: z.object({
+    allowPublicTraffic: z.boolean(),
+    maskRequestHost: z.string().exactOptional(),
+    httpsPorts: z.array(z.int()),
+  }),
+  onTimeout: z.enum(['kill', 'pause']),
+  autoResume: z.boolean(),
+});
+
+/** Where the VM is, version 1 of the JSON column. */
+const Vm = z.object({
+  v: z.literal(1),
+  kind: z.enum(['qemu', 'firecracker', 'fake']),
+  incarnation: z.string(),
+  process: z.object({ pid: z.int(), startTime: z.int() }),
+  runDir: z.string(),
+  serialLog: z.string(),
+});
+
+const Row = z.object({
+  sandbox_id: z.string(),
+  state: z.enum(['creating', 'running', 'killing', 'ended', 'lost']),
+  end_reason: z.enum(['killed', 'expired', 'shutdown', 'create_failed', 'vm_died', 'daemon_crashed']).nullable(),
+  end_message: z.string().nullable(),
+  template_id: z.string(),
+  alias: z.string().nullable(),
+  created_at: time,
+  started_at: time,
+  end_at: time,
+  ended_at: time.nullable(),
+  cpu_count: z.int(),
+  memory_mb: z.int(),
+  disk_size_mb: z.int(),
+  envd_version: z.string(),
+  envd_access_token: z.string().nullable(),
+  traffic_access_token: z.string().nullable(),
+  host_secret: z.string(),
+  slot_index: z.int().nullable(),
+  netns: z.string().nullable(),
+  volume_id: z.string().nullable(),
+  incarnation: z.string().nullable(),
+  boot_id: z.string().nullable(),
+  metadata: json(stringMap),
+  options: json(Options),
+  vm: json(Vm).nullable(),
+});
+
+/** @throws AenvError `ledger_failed` when the row is not what this version writes */
+export function toSandboxRecord(raw: RawRow): SandboxRecord {
+  const parsed = Row.safeParse(raw);
+  if (!parsed.success) {
+    const id = String(raw.sandbox_id);
+    throw new AenvError('ledger_failed', `the ledger's row of sandbox ${id} is damaged`, { cause: parsed.error });
+  }
+  const row = parsed.data;
+  const { v: _options, ...options } = row.options;
+  return {
+    sandboxId: row.sandbox_id,
+    state: row.state,
+    ...optional('endReason', row.end_reason),
+    ...optional('endMessage', row.end_message),
+    templateId: row.template_id,
+    ...optional('alias', row.alias),
+    createdAt: row.created_at,
+    startedAt: row.started_at,
+    endAt: row.end_at,
+    ...optional('endedAt', row.ended_at),
+    cpuCount: row.cpu_count,
+    memoryMb: row.memory_mb,
+    diskSizeMb: row.disk_size_mb,
+    envdVersion: row.envd_version,
+    ...optional('envdAccessToken', row.envd_access_token),
+    ...optional('trafficAccessToken', row.traffic_access_token),
+    hostSecret: row.host_secret,
+    ...optional('slotIndex', row.slot_index),
+    ...optional('netns', row.netns),
+    ...optional('volumeId', row.volume_id),
+    ...optional('incarnation', row.incarnation),
+    ...optional('bootId', row.boot_id),
+    metadata: row.metadata,
+    ...options,
+    ...optional('vm', row.vm === null ? null : withoutVersion(row.vm)),
+  };
+}
+
+export function toSandboxRow(record: SandboxRecord): Parameters {
+  return {
+    sandbox_id: record.sandboxId,
+    state: record.state,
+    end_reason: record.endReason ?? null,
+    end_message: record.endMessage ?? null,
+    template_id: record.templateId,
+    alias: record.alias ?? null,
+    created_at: record.createdAt.getTime(),
+    started_at: record.startedAt.getTime(),
+    end_at: record.endAt.getTime(),
+    ended_at: record.endedAt?.getTime() ?? null,
+    cpu_count: record.cpuCount,
+    memory_mb: record.memoryMb,
+    disk_size_mb: record.diskSizeMb,
+    envd_version: record.envdVersion,
+    envd_access_token: record.envdAccessToken ?? null,
+    traffic_access_token: record.trafficAccessToken ?? null,
+    host_secret: record.hostSecret,
+    slot_index: record.slotIndex ?? null,
+    netns: record.netns ?? null,
+    volume_id: record.volumeId ?? null,
+    incarnation: record.incarnation ?? null,
+    boot_id: record.bootId ?? null,
+    metadata: JSON.stringify(record.metadata),
+    options: JSON.stringify({
+      v: 1,
+      envVars: record.envVars,
+      secure: record.secure,
+      allowInternetAccess: record.allowInternetAccess,
+      network: record.network,
+      onTimeout: record.onTimeout,
+      autoResume: record.autoResume,
+    }),
+    vm: record.vm === undefined ? null : JSON.stringify({ v: 1, ...record.vm }),
+  };
+}
+
+/** The record after the change: null clears a member. Secrets go when the sandbox is over. */
+export function applyChange(record: SandboxRecord, change: SandboxChange): SandboxRecord {
+  const wiped = change.state === 'ended' || change.state === 'lost';
+  const merged = {
+    ...record,
+    ...change,
+    ...(wiped ? { hostSecret: '', envVars: {}, envdAccessToken: null, trafficAccessToken: null } : {}),
+  };
+  const { envdAccessToken, trafficAccessToken, slotIndex, netns, vm, volumeId, incarnation, bootId, ...rest } = merged;
+  return {
+    ...rest,
+    ...optional('envdAccessToken', envdAccessToken ?? null),
+    ...optional('trafficAccessToken', trafficAccessToken ?? null),
+    ...optional('slotIndex', slotIndex ?? null),
+    ...optional('netns', netns ?? null),
+    ...optional('vm', vm ?? null),
+    ...optional('volumeId', volumeId ?? null),
+    ...optional('incarnation', incarnation ?? null),
+    ...optional('bootId', bootId ?? null),
+  };
+}
+
+function withoutVersion({ v: _version, ...vm }: z.output<typeof Vm>) {
+  return vm;
+}
