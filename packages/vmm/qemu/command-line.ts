@@ -1,0 +1,73 @@
+import { GUEST_LINK } from '@aenv/contracts/guest/link.ts';
+import type { VmSpec } from '../contract/micro-vm.ts';
+import { driveArguments } from './drives.ts';
+import type { QemuInstall } from './install/qemu-install.ts';
+import { type Accelerator, machineArguments } from './machine.ts';
+import type { MemoryFile } from './memory-file.ts';
+import { CONSOLE_RING, CONSOLE_RING_SIZE } from './serial/console-ring.ts';
+
+export interface CommandLineParts {
+  readonly install: QemuInstall;
+  readonly accelerator: Accelerator;
+  readonly memory: MemoryFile;
+  readonly qmpSocket: string;
+}
+
+/**
+ * The arguments of qemu-system-x86_64 for a cold boot.
+ *
+ * No balloon: QEMU gives pages back by punching holes into the memory file, private mapping or not, which would damage
+ * the base of every other VM. No virtio-serial: its ports were seen dead after a restore.
+ */
+export function commandLine(spec: VmSpec, parts: CommandLineParts): string[] {
+  const memory = {
+    'qom-type': 'memory-backend-file',
+    id: 'ram0',
+    size: spec.memoryMb * 1024 * 1024,
+    'mem-path': parts.memory.path,
+    share: false,
+    ...(parts.memory.readOnly ? { readonly: true, rom: 'off' } : {}),
+  };
+  return [
+    ...machineArguments(parts.install, parts.accelerator, 'ram0'),
+    '-name',
+    `guest=${spec.incarnation},debug-threads=on`,
+    // A guest that powers off or panics leaves its console behind to be read; the driver ends the process then.
+    '-action',
+    'reboot=shutdown,shutdown=pause,panic=pause',
+    '-smp',
+    String(spec.cpuCount),
+    '-m',
+    `${spec.memoryMb}M`,
+    '-object',
+    JSON.stringify(memory),
+    '-chardev',
+    `socket,id=qmp,path=${escapeComma(parts.qmpSocket)},server=on,wait=off`,
+    '-mon',
+    'chardev=qmp,mode=control',
+    '-chardev',
+    `ringbuf,id=${CONSOLE_RING},size=${CONSOLE_RING_SIZE}`,
+    '-serial',
+    `chardev:${CONSOLE_RING}`,
+    '-object',
+    JSON.stringify({ 'qom-type': 'rng-random', id: 'rng0', filename: '/dev/urandom' }),
+    '-device',
+    JSON.stringify({ driver: 'virtio-rng-device', rng: 'rng0' }),
+    '-netdev',
+    `tap,id=net0,ifname=${spec.network.tap},script=no,downscript=no`,
+    '-device',
+    JSON.stringify({ driver: 'virtio-net-device', netdev: 'net0', mac: GUEST_LINK.mac }),
+    ...driveArguments(spec.drives),
+    '-kernel',
+    spec.kernel,
+    '-initrd',
+    spec.initramfs,
+    '-append',
+    spec.kernelArgs,
+  ];
+}
+
+/** QEMU's key=value syntax takes a doubled comma for one in a value. */
+function escapeComma(value: string): string {
+  return value.replaceAll(',', ',,');
+}

@@ -1,0 +1,53 @@
+import { randomBytes } from 'node:crypto';
+import { chmod, chown, mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { QemuInstall } from './install/qemu-install.ts';
+import { isAtLeast, SAFE_VERSION } from './install/version.ts';
+
+/** The file that a guest's memory is a private mapping of. */
+export interface MemoryFile {
+  readonly path: string;
+  /** opened read-only by QEMU, and shared with other VMs */
+  readonly readOnly: boolean;
+  /** for a file of this VM alone: removed with the VM */
+  readonly ownedByVm: boolean;
+}
+
+/**
+ * A sparse file of zeros for a VM's memory. QEMU 8.2 and newer opens it read-only, so all VMs of one size share one
+ * immutable file. Older versions open it for writing even for a private mapping; there each VM gets its own, since a VMM
+ * that was taken over could write into the memory of all others.
+ * @param folder on a disk, not on a tmpfs, where reading a hole would take memory
+ */
+export async function memoryFile(
+  folder: string,
+  spec: { readonly memoryMb: number; readonly incarnation: string; readonly network: { readonly uid: number } },
+  install: QemuInstall,
+): Promise<MemoryFile> {
+  await mkdir(folder, { recursive: true, mode: 0o711 });
+  const size = spec.memoryMb * 1024 * 1024;
+  if (!isAtLeast(install.version, SAFE_VERSION)) {
+    const path = join(folder, `${spec.incarnation}.mem`);
+    await makeZeros(path, size, 0o600);
+    await chown(path, spec.network.uid, spec.network.uid);
+    return { path, readOnly: false, ownedByVm: true };
+  }
+  const path = join(folder, `zero-${spec.memoryMb}.mem`);
+  const existing = await stat(path).catch(() => undefined);
+  if (existing?.size !== size) {
+    const temporary = join(folder, `.${randomBytes(6).toString('hex')}.tmp`);
+    try {
+      await makeZeros(temporary, size, 0o444);
+      await rename(temporary, path);
+    } finally {
+      await rm(temporary, { force: true });
+    }
+  }
+  return { path, readOnly: true, ownedByVm: false };
+}
+
+async function makeZeros(path: string, size: number, mode: number): Promise<void> {
+  await using file = await open(path, 'wx', mode);
+  await file.truncate(size);
+  await chmod(path, mode);
+}
