@@ -1,0 +1,178 @@
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { ByteReader } from './byte-reader.ts';
+import { type TarEntry, typeOf } from './entry.ts';
+import { BLOCK, isZeroBlock, parseHeader, type TarHeader } from './header.ts';
+import { parseDecimal } from './numbers.ts';
+import { type PaxRecords, parsePax, xattrsOf } from './pax.ts';
+
+export interface TarMember {
+  readonly entry: TarEntry;
+  /** The content, once; what is not read is skipped when the next member is asked for. */
+  content(): AsyncIterable<Buffer>;
+}
+
+/** The most that an extended header or a long name may hold, in bytes; xattr values are at most 64 KiB each on Linux. */
+const MAX_EXTENSION = 1024 * 1024;
+const MAX_NAME = 4096;
+/** Extended headers in a row before a member: a global one, a local one and two long names make sense. */
+const MAX_EXTENSIONS = 16;
+
+/**
+ * Reads an uncompressed tar archive: v7, ustar, PAX (local and global headers) and GNU long names, large numbers in
+ * either form. Sparse members are refused by name. Everything is bounded but the content of members, which streams.
+ * @throws AenvError `image_invalid`; what the source throws comes through
+ */
+export async function* readTar(source: AsyncIterable<Uint8Array>): AsyncGenerator<TarMember> {
+  const input = new ByteReader(source);
+  let globals: PaxRecords = new Map();
+  for (;;) {
+    const extensions = new Extensions();
+    let header: TarHeader | undefined;
+    for (let count = 0; header === undefined; count++) {
+      const next = await nextHeader(input);
+      if (next === undefined) {
+        // What follows the end marker is padding; it is read because the blob's digest covers it.
+        await input.drain();
+        return;
+      }
+      if (count > MAX_EXTENSIONS) throw invalid('too many extended headers in a row');
+      if (!'xgLK'.includes(next.flag)) header = next;
+      else if (next.flag === 'g') globals = merge(globals, pax(await extension(input, next)));
+      else extensions.add(next.flag, await extension(input, next));
+    }
+    const entry = toEntry(header, merge(globals, extensions.records), extensions);
+    const body = new Body(input, entry.type === 'file' ? entry.size : 0);
+    yield { entry, content: () => body.chunks() };
+    await body.skipRest();
+  }
+}
+
+class Extensions {
+  records: PaxRecords = new Map();
+  longName: string | undefined;
+  longLink: string | undefined;
+
+  add(flag: string, data: Buffer): void {
+    if (flag === 'x') this.records = pax(data);
+    else if (flag === 'L') this.longName = cString(data);
+    else this.longLink = cString(data);
+  }
+}
+
+/** The content of a member and the padding behind it. */
+class Body {
+  readonly #input: ByteReader;
+  #left: number;
+  #padding: number;
+
+  constructor(input: ByteReader, size: number) {
+    this.#input = input;
+    this.#left = size;
+    this.#padding = (BLOCK - (size % BLOCK)) % BLOCK;
+  }
+
+  async *chunks(): AsyncGenerator<Buffer> {
+    while (this.#left > 0) {
+      const part = await this.#input.some(this.#left);
+      if (part.length === 0) throw invalid('ends in the middle of a file');
+      this.#left -= part.length;
+      yield part;
+    }
+  }
+
+  async skipRest(): Promise<void> {
+    for await (const _ of this.chunks());
+    if ((await this.#input.upTo(this.#padding)).length < this.#padding) throw invalid('ends in the middle of a block');
+    this.#padding = 0;
+  }
+}
+
+/** The next header block; undefined at the end marker, or at the end of a stream that has none. */
+async function nextHeader(input: ByteReader): Promise<TarHeader | undefined> {
+  const block = await input.upTo(BLOCK);
+  if (block.length === 0) return undefined;
+  if (block.length < BLOCK) throw invalid('ends in the middle of a header');
+  if (isZeroBlock(block)) return undefined;
+  const header = parseHeader(block);
+  if ('problem' in header) throw invalid(header.problem);
+  return header;
+}
+
+async function extension(input: ByteReader, header: TarHeader): Promise<Buffer> {
+  if (header.size > MAX_EXTENSION) throw invalid(`an extended header holds ${header.size} bytes`);
+  const padded = Math.ceil(header.size / BLOCK) * BLOCK;
+  const data = await input.upTo(padded);
+  if (data.length < padded) throw invalid('ends in the middle of an extended header');
+  return data.subarray(0, header.size);
+}
+
+function toEntry(header: TarHeader, records: PaxRecords, extensions: Extensions): TarEntry {
+  const name = records.get('path')?.toString('latin1') ?? extensions.longName ?? header.name;
+  const linkName = records.get('linkpath')?.toString('latin1') ?? extensions.longLink ?? header.linkName;
+  if (name.length > MAX_NAME || linkName.length > MAX_NAME) throw invalid('a name is longer than 4096 bytes');
+  if (name.includes('\0') || linkName.includes('\0')) throw invalid('a name holds a zero byte');
+  if (header.flag === 'S' || [...records.keys()].some((key) => key.startsWith('GNU.sparse.'))) {
+    throw invalid(`${quoted(name)} is a sparse member, which is not supported`);
+  }
+  const type = typeOf(header.flag, name);
+  if (type === undefined) throw invalid(`${quoted(name)} has the unknown type ${quoted(header.flag)}`);
+  return {
+    type,
+    name,
+    linkName,
+    mode: header.mode & 0o7777,
+    uid: whole(records, 'uid', header.uid),
+    gid: whole(records, 'gid', header.gid),
+    // Links, directories and devices carry no content, whatever their header says.
+    size: type === 'file' ? whole(records, 'size', header.size) : 0,
+    mtimeMs: decimal(records, 'mtime', header.mtime) * 1000,
+    devMajor: header.devMajor,
+    devMinor: header.devMinor,
+    xattrs: xattrsOf(records),
+  };
+}
+
+function decimal(records: PaxRecords, key: string, fallback: number): number {
+  const text = records.get(key)?.toString('latin1');
+  if (text === undefined) return fallback;
+  const value = parseDecimal(text);
+  if (value === undefined) throw invalid(`the PAX record ${key} is not a number`);
+  return value;
+}
+
+function whole(records: PaxRecords, key: string, fallback: number): number {
+  const value = decimal(records, key, fallback);
+  if (!Number.isSafeInteger(value) || value < 0) throw invalid(`the PAX record ${key} is out of range`);
+  return value;
+}
+
+function pax(data: Buffer): PaxRecords {
+  const records = parsePax(data);
+  if (records === undefined) throw invalid('a PAX header is damaged');
+  return records;
+}
+
+/** Later records win; an empty value takes an earlier one away (POSIX pax). */
+function merge(base: PaxRecords, over: PaxRecords): PaxRecords {
+  if (over.size === 0) return base;
+  const result = new Map(base);
+  for (const [key, value] of over) {
+    if (value.length === 0 && !key.includes('.xattr.')) result.delete(key);
+    else result.set(key, value);
+  }
+  return result;
+}
+
+function cString(data: Buffer): string {
+  const stop = data.indexOf(0);
+  return data.toString('latin1', 0, stop === -1 ? data.length : stop);
+}
+
+/** A byte string for a message: printable, and not endless. */
+export function quoted(bytes: string): string {
+  return JSON.stringify(Buffer.from(bytes, 'latin1').toString('utf8').slice(0, 200));
+}
+
+function invalid(message: string): AenvError {
+  return new AenvError('image_invalid', `tar archive: ${message}`);
+}
