@@ -69,12 +69,29 @@ const registry = {
     summary: 'The JSON body is larger than the limit.',
     remediation: 'JSON bodies are limited to 1 MiB; files go through /files, which has no limit.',
   },
+  request_timeout: {
+    status: 408,
+    summary: 'The request did not arrive in time.',
+    remediation: 'Send headers and JSON bodies without long pauses.',
+    retryable: true,
+  },
+  headers_too_large: {
+    status: 431,
+    summary: 'The header fields of the request are larger than the limit.',
+    remediation: 'Send fewer or shorter header fields; cookies are the usual cause.',
+  },
   // The data plane.
   bad_route: {
     status: 400,
     summary: 'The request does not say clearly which port of which sandbox it is for.',
     remediation:
       'Use a host name of the form PORT-SANDBOXID.DOMAIN, or send both routing headers, e2b-sandbox-id and e2b-sandbox-port.',
+  },
+  too_many_connections: {
+    status: 429,
+    summary: 'The sandbox has as many open connections through the proxy as it may have.',
+    remediation: 'Close connections, or raise `proxy.max_connections_per_sandbox`.',
+    retryable: true,
   },
   sandbox_gone: {
     status: 502,
@@ -185,6 +202,67 @@ const registry = {
     status: 500,
     summary: 'The ledger could not be read or written.',
     remediation: 'Check space and permissions of the home folder; the ledger is never repaired by guessing.',
+  },
+  // Inside a sandbox: what envd answers. Its bodies carry only `code` and `message`, as E2B clients expect them.
+  envd_unauthorized: {
+    status: 401,
+    summary: 'No access token, a wrong one, or a signature that is wrong or expired.',
+    remediation: 'Send the sandbox\'s envdAccessToken as X-Access-Token, or sign the URL again.',
+  },
+  user_unknown: {
+    status: 401,
+    summary: 'The sandbox has no such user.',
+    remediation: 'Name a user of the guest\'s /etc/passwd, or leave the user out to get the default one.',
+  },
+  path_not_found: {
+    status: 404,
+    summary: 'Nothing exists at this path in the sandbox.',
+    remediation: 'Check the path; relative paths start in the user\'s home.',
+  },
+  path_exists: {
+    status: 409,
+    summary: 'Something exists already at this path in the sandbox.',
+    remediation: 'Choose another path or remove what is there.',
+  },
+  path_invalid: {
+    status: 400,
+    summary: 'The path cannot be used for this: too long, the wrong type, or through something that is no folder.',
+    remediation: 'The message names the path and what is wrong with it.',
+  },
+  process_not_found: {
+    status: 404,
+    summary: 'No process with this pid or tag was started here and still runs.',
+    remediation: 'List processes; the result of an ended one is kept for 30 seconds.',
+  },
+  program_not_found: {
+    status: 404,
+    summary: 'The program to start does not exist in the sandbox.',
+    remediation: 'Check the name and PATH; scripts also need their interpreter.',
+  },
+  program_not_executable: {
+    status: 403,
+    summary: 'The program to start exists, but this user cannot run it.',
+    remediation: 'Check its mode, its format and the user; a script needs a #! line.',
+  },
+  arguments_too_long: {
+    status: 400,
+    summary: 'The arguments and the environment are longer than the kernel allows.',
+    remediation: 'Pass large data through stdin or a file: one argument has at most 128 KiB.',
+  },
+  input_refused: {
+    status: 500,
+    summary: 'The process takes no such input: stdin is closed, or it is (not) a terminal.',
+    remediation: 'Start it with stdin or with a terminal, and send the matching kind of input.',
+  },
+  not_acceptable: {
+    status: 406,
+    summary: 'The client accepts none of the encodings that this answer can have.',
+    remediation: 'Accept `identity` or `gzip`.',
+  },
+  not_implemented: {
+    status: 501,
+    summary: 'This version of the guest daemon does not have the method.',
+    remediation: 'Use a sandbox of a template that was built with a newer version.',
   },
   internal: {
     status: 500,
