@@ -1,0 +1,148 @@
+import { z } from 'zod';
+import { absolutePath, cidr, cidr4, domain, type KeyMeta, keyMeta, listenAddress } from './values.ts';
+
+/** A key with its default (as TOML would spell it) and what the reference says of it. */
+function key<T extends z.ZodType>(schema: T, fallback: z.input<T>, meta: KeyMeta) {
+  const result = z.prefault(schema, fallback);
+  keyMeta.add(result, meta);
+  return result;
+}
+
+/** A key that has no value unless it is set. */
+function unset<T extends z.ZodType>(schema: T, meta: KeyMeta) {
+  const result = z.optional(schema);
+  keyMeta.add(result, meta);
+  return result;
+}
+
+const integer = (low: number, high = Number.MAX_SAFE_INTEGER) => z.int().min(low).max(high);
+
+/**
+ * Every key of the configuration: the source of validation, of the types and of docs/reference/configuration.md. A
+ * member `maxSandboxes` of section `limits` is the TOML key `limits.max_sandboxes` and the environment variable
+ * AENV_LIMITS_MAX_SANDBOXES. Secrets have no place here, so that a configuration can be printed and shared.
+ */
+export const ConfigSchema = z.strictObject({
+  home: key(absolutePath, '/var/lib/aenv', {
+    kind: 'string',
+    meaning: 'folder of all that lasts: ledger, secrets, templates, assets',
+  }),
+  runtime: key(absolutePath, '/run/aenv', {
+    kind: 'string',
+    meaning: 'folder of what lasts as long as the host is up: sockets, run folders of microVMs',
+  }),
+  assets: unset(absolutePath, {
+    kind: 'string',
+    meaning: 'folder of kernel, initramfs, tools drive and downloads; content-addressed, may be shared by homes',
+    defaultText: '$home/assets',
+  }),
+  listen: key(listenAddress, '127.0.0.1:8000', {
+    kind: 'string',
+    meaning: 'address of the API and the proxy, HOST:PORT or [IPV6]:PORT',
+  }),
+  limits: z
+    .strictObject({
+      maxTimeoutSeconds: key(integer(1, 31_536_000), 86_400, {
+        kind: 'integer',
+        meaning: 'longest time to live that a client may ask for, in seconds',
+      }),
+      maxSandboxes: key(integer(1), 1000, { kind: 'integer', meaning: 'sandboxes that may be alive at the same time' }),
+      maxConcurrentStarts: key(integer(1, 1024), 4, {
+        kind: 'integer',
+        meaning: 'microVMs that may boot at the same time; a boot takes a whole core',
+      }),
+      maxQueuedStarts: key(integer(0), 64, {
+        kind: 'integer',
+        meaning: 'starts that may wait for their turn; one more is refused with `capacity_exhausted`',
+      }),
+      memoryShare: key(z.number().min(0).max(1), 0.5, {
+        kind: 'number',
+        meaning: "share of a guest's memory that the host must have free to start it; 0 switches the check off",
+      }),
+      jsonBodyBytes: key(integer(1024, 64 * 1024 * 1024), 1024 * 1024, {
+        kind: 'integer',
+        meaning: 'largest JSON body of the API, in bytes',
+      }),
+    })
+    .prefault({}),
+  ledger: z
+    .strictObject({
+      keepEndedDays: key(integer(0, 3650), 7, {
+        kind: 'integer',
+        meaning: 'days for which ended sandboxes are remembered with their reason',
+      }),
+      keepEnded: key(integer(0, 1_000_000), 10_000, {
+        kind: 'integer',
+        meaning: 'ended sandboxes that are remembered at most',
+      }),
+    })
+    .prefault({}),
+  network: z
+    .strictObject({
+      cidr: unset(cidr4, {
+        kind: 'string',
+        meaning: 'range for the host side of the slots',
+        defaultText: 'a private range that the host does not use',
+      }),
+      slotsLow: key(integer(0, 4096), 2, { kind: 'integer', meaning: 'ready slots below which more are made' }),
+      slotsHigh: key(integer(1, 4096), 6, { kind: 'integer', meaning: 'ready slots up to which they are made' }),
+      uidBase: key(integer(1000, 2_000_000_000), 790_000, {
+        kind: 'integer',
+        meaning: 'first of the uids that VM processes run as, one for each slot; no accounts are made',
+      }),
+      alwaysDeniedCidrs: key(z.array(cidr), [], {
+        kind: 'list of strings',
+        meaning: 'ranges that no sandbox reaches, beside the host, other sandboxes and metadata addresses',
+      }),
+    })
+    .prefault({}),
+  vmm: z
+    .strictObject({
+      accelerator: key(z.enum(['auto', 'kvm', 'tcg']), 'auto', {
+        kind: 'string',
+        meaning: '`auto` takes KVM where a test boot with it works, else TCG; `kvm` and `tcg` force one',
+      }),
+      qemu: unset(absolutePath, {
+        kind: 'string',
+        meaning: 'path of the QEMU program, in place of the one that is found or fetched',
+        defaultText: 'found on the host or fetched',
+      }),
+      bootTimeoutMs: key(integer(1000, 600_000), 30_000, {
+        kind: 'integer',
+        meaning: 'time for one boot until envd answers, in ms; after it the boot counts as hung',
+      }),
+      bootAttempts: key(integer(1, 10), 3, { kind: 'integer', meaning: 'boots that are tried before a create fails' }),
+    })
+    .prefault({}),
+  proxy: z
+    .strictObject({
+      domains: key(z.array(domain), [], {
+        kind: 'list of strings',
+        meaning:
+          'domains whose labels PORT-ID lead here; clients are told the first one. Labels under any other domain work too',
+      }),
+      connectTimeoutMs: key(integer(100, 600_000), 5000, {
+        kind: 'integer',
+        meaning: 'time to connect to a port of a sandbox, in ms',
+      }),
+    })
+    .prefault({}),
+  log: z
+    .strictObject({
+      level: key(z.enum(['debug', 'info', 'warn', 'error']), 'info', {
+        kind: 'string',
+        meaning: 'least level that is logged',
+      }),
+      file: unset(absolutePath, {
+        kind: 'string',
+        meaning: 'file that log lines are appended to',
+        defaultText: 'standard output',
+      }),
+    })
+    .prefault({}),
+});
+
+type Parsed = z.output<typeof ConfigSchema>;
+
+/** The configuration of a node, complete and checked. */
+export type Config = Omit<Parsed, 'assets'> & { readonly assets: string };
