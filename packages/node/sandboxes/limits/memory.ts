@@ -1,10 +1,10 @@
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 
 /** Reads the memory that the host can give without swapping, in MiB (`MemAvailable`, proc_meminfo(5)). */
-export type ReadAvailableMemory = () => Promise<number>;
+export type ReadAvailableMemory = () => number;
 
-export const readAvailableMemory: ReadAvailableMemory = async () => {
-  const match = /^MemAvailable:\s+(\d+) kB$/m.exec(await readFile('/proc/meminfo', 'utf8'));
+export const readAvailableMemory: ReadAvailableMemory = () => {
+  const match = /^MemAvailable:\s+(\d+) kB$/m.exec(readFileSync('/proc/meminfo', 'utf8'));
   return Math.floor(Number(match?.[1] ?? 0) / 1024);
 };
 

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
-import { StartGate } from './start-gate.ts';
+import { Gate } from './gate.ts';
 
 const never = new AbortController().signal;
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 test('runs at most `concurrency` at once and serves waiters in order', async () => {
-  const gate = new StartGate({ concurrency: 2, maxQueue: 10 });
+  const gate = new Gate({ concurrency: 2, maxQueue: 10 });
   const begun: number[] = [];
   const ends: (() => void)[] = [];
   const tasks = [0, 1, 2, 3, 4].map((i) =>
@@ -29,7 +29,7 @@ test('runs at most `concurrency` at once and serves waiters in order', async () 
 });
 
 test('a full queue refuses at once with capacity_exhausted', async () => {
-  const gate = new StartGate({ concurrency: 1, maxQueue: 1 });
+  const gate = new Gate({ concurrency: 1, maxQueue: 1 });
   const { promise, resolve } = Promise.withResolvers<void>();
   const running = gate.run(() => promise, never);
   const waiting = gate.run(async () => {}, never);
@@ -42,7 +42,7 @@ test('a full queue refuses at once with capacity_exhausted', async () => {
 });
 
 test('an aborted waiter leaves the queue; a failed task gives its place on', async () => {
-  const gate = new StartGate({ concurrency: 1, maxQueue: 5 });
+  const gate = new Gate({ concurrency: 1, maxQueue: 5 });
   const { promise, reject } = Promise.withResolvers<void>();
   const failing = gate.run(() => promise, never);
   const abort = new AbortController();

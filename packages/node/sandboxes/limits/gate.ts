@@ -1,9 +1,9 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 
-export interface StartGateOptions {
-  /** starts that run at the same time */
+export interface GateOptions {
+  /** tasks that run at the same time */
   readonly concurrency: number;
-  /** starts that may wait; one more is refused */
+  /** tasks that may wait; one more is refused */
   readonly maxQueue: number;
 }
 
@@ -13,15 +13,15 @@ interface Waiter {
 }
 
 /**
- * Bounds how many VMs boot at the same time: a boot takes a whole core, and twenty at once would all miss their
- * deadlines. Waiters are served in order; the queue is bounded, so a burst is refused early and not after minutes.
+ * Bounds how many tasks run at the same time: a boot takes a whole core, and twenty at once would all miss their
+ * deadlines. Waiters are served in order; the queue is bounded, so that a burst is refused early and not after minutes.
  */
-export class StartGate {
-  readonly #options: StartGateOptions;
+export class Gate {
+  readonly #options: GateOptions;
   readonly #queue: Waiter[] = [];
   #active = 0;
 
-  constructor(options: StartGateOptions) {
+  constructor(options: GateOptions) {
     this.#options = options;
   }
 
@@ -55,7 +55,7 @@ export class StartGate {
     if (this.#queue.length >= maxQueue) {
       throw new AenvError(
         'capacity_exhausted',
-        `${this.#active} sandboxes are starting and ${this.#queue.length} wait: too many starts at the same time`,
+        `${this.#active} sandboxes are starting and ${this.#queue.length} wait: too many at the same time`,
         { remediation: 'Repeat in some seconds, or raise `limits.max_concurrent_starts`.' },
       );
     }

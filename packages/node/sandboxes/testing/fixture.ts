@@ -1,0 +1,105 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { LogFields, Logger } from '@aenv/platform/observability/logger.ts';
+import { silentMetrics } from '@aenv/platform/observability/metrics.ts';
+import { type Ledger, openLedger } from '../../store/ledger.ts';
+import type { Template, TemplateService } from '../../templates/contract.ts';
+import type { CreateSandbox } from '../contract.ts';
+import { createLaunch } from '../launch/launch.ts';
+import { type LifecycleOptions, Sandboxes } from '../service.ts';
+import { FakeHost } from './fake-host.ts';
+import { ManualClock } from './manual-clock.ts';
+
+export const TEMPLATE: Template = {
+  templateId: 'tbasetbasetbasetbase',
+  buildId: '0c8f31a5-5d1c-4f0e-9d0e-2f6f0a4ce7a1',
+  aliases: ['base'],
+  cpuCount: 1,
+  memoryMb: 512,
+  diskSizeMb: 10_240,
+  createdAt: new Date(0),
+  updatedAt: new Date(0),
+  lastSpawnedAt: null,
+  spawnCount: 0,
+  envdVersion: '0.5.7',
+  source: { imageDigest: 'sha256:00', rootfs: '/base.ext4' },
+  start: { envVars: { FROM: 'template', KEEP: '1' }, user: 'user', workdir: '/home/user' },
+};
+
+export const CREATE: CreateSandbox = {
+  template: 'base',
+  timeoutSeconds: 60,
+  metadata: {},
+  envVars: {},
+  secure: true,
+  allowInternetAccess: null,
+  network: { allowPublicTraffic: true, httpsPorts: [] },
+};
+
+export interface LogLine {
+  readonly level: string;
+  readonly message: string;
+  readonly fields: LogFields;
+}
+
+/** The lifecycle on a host in memory, with a real ledger in a folder of its own. */
+export interface Fixture extends AsyncDisposable {
+  readonly sandboxes: Sandboxes;
+  readonly host: FakeHost;
+  readonly clock: ManualClock;
+  readonly ledger: Ledger;
+  readonly lines: LogLine[];
+  readonly spawns: string[];
+}
+
+export async function fixture(change: Partial<LifecycleOptions> = {}): Promise<Fixture> {
+  const home = await mkdtemp(join(tmpdir(), 'aenv-sandboxes-'));
+  const ledger = openLedger(home);
+  const host = new FakeHost();
+  const clock = new ManualClock();
+  const lines: LogLine[] = [];
+  const spawns: string[] = [];
+  const templates: TemplateService = {
+    list: () => [TEMPLATE],
+    resolve: () => TEMPLATE,
+    recordSpawn: (id) => void spawns.push(id),
+  };
+  const sandboxes = new Sandboxes({
+    ledger: ledger.sandboxes,
+    templates,
+    launch: createLaunch(host),
+    limits: { maxSandboxes: 1000, memoryShare: 0.5, maxConcurrentStarts: 4, maxQueuedStarts: 64 },
+    keepEnded: { days: 7, count: 10_000 },
+    readAvailableMemory: () => 1_000_000,
+    clock,
+    log: recordingLogger(lines),
+    metrics: silentMetrics,
+    ...change,
+  });
+  return {
+    sandboxes,
+    host,
+    clock,
+    ledger,
+    lines,
+    spawns,
+    async [Symbol.asyncDispose]() {
+      await sandboxes.close();
+      ledger.close();
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+}
+
+function recordingLogger(lines: LogLine[], base: LogFields = {}): Logger {
+  const write = (level: string) => (message: string, fields?: LogFields) =>
+    void lines.push({ level, message, fields: { ...base, ...fields } });
+  return {
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+    child: (fields) => recordingLogger(lines, { ...base, ...fields }),
+  };
+}
