@@ -48,7 +48,7 @@ test('an open sandbox has no token, a private one has a traffic token, and route
   const open = await f.sandboxes.create({ ...CREATE, secure: false });
   assert.equal(open.envdAccessToken, undefined);
   assert.equal(f.host.inits[0]?.accessToken, null);
-  const network = { allowPublicTraffic: false, httpsPorts: [8443], maskRequestHost: 'localhost:${PORT}' };
+  const network = { allowPublicTraffic: false, httpsPorts: [8443], maskRequestHost: 'localhost:5173' };
   const closed = await f.sandboxes.create({ ...CREATE, network });
   assert.match(closed.trafficAccessToken ?? '', /^[0-9a-f]{64}$/);
   const route = f.sandboxes.routes.lookup(closed.sandboxId);

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { silentLogger } from '@aenv/platform/observability/logger.ts';
+import { ManualClock } from '../sandboxes/testing/manual-clock.ts';
+import { type Ledger, openLedger } from '../store/ledger.ts';
+import { type BaseBuild, registerBase } from './base.ts';
+import { Templates } from './service.ts';
+
+const BUILD: BaseBuild = {
+  source: { imageDigest: 'sha256:aa', rootfs: '/assets/aa.ext4' },
+  start: { envVars: { LANG: 'C.UTF-8' }, user: 'user', workdir: '/home/user' },
+  envdVersion: '0.5.7',
+};
+
+let home = '';
+let ledger: Ledger;
+const clock = new ManualClock();
+const register = (build = BUILD) => registerBase({ ledger: ledger.templates, clock, log: silentLogger }, build);
+const templates = () => new Templates({ ledger: ledger.templates, clock, namespace: 'default' });
+
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), 'aenv-templates-'));
+  ledger = openLedger(home);
+});
+afterEach(async () => {
+  ledger.close();
+  await rm(home, { recursive: true, force: true });
+});
+
+test('base has its documented size, and keeps id and build over restarts', async () => {
+  const first = register();
+  assert.match(first.templateId, /^[a-z0-9]{20}$/);
+  assert.match(first.buildId, /^[0-9a-f-]{36}$/);
+  assert.deepEqual([first.cpuCount, first.memoryMb, first.diskSizeMb], [1, 512, 10_240]);
+  ledger.close();
+  ledger = openLedger(home);
+  const again = register();
+  assert.equal(again.templateId, first.templateId);
+  assert.equal(again.buildId, first.buildId);
+  assert.equal(templates().list().length, 1);
+});
+
+test('another root file system, environment or envd is a new build of the same template', async () => {
+  const first = register();
+  templates().recordSpawn(first.templateId);
+  const second = register({ ...BUILD, source: { imageDigest: 'sha256:bb', rootfs: '/assets/bb.ext4' } });
+  assert.equal(second.templateId, first.templateId);
+  assert.notEqual(second.buildId, first.buildId);
+  const resolved = templates().resolve('base');
+  assert.equal(resolved.source.rootfs, '/assets/bb.ext4');
+  assert.equal(resolved.spawnCount, 1);
+  assert.notEqual(register({ ...BUILD, envdVersion: '0.6.13' }).buildId, second.buildId);
+});
+
+test('resolves by id, alias, tag and namespace, in any case', () => {
+  const { templateId } = register();
+  for (const reference of ['base', ' BASE ', 'base:default', 'default/base', 'default/base:default', templateId]) {
+    assert.equal(templates().resolve(reference).templateId, templateId, reference);
+  }
+});
+
+const MISSING: Record<string, string> = {
+  nope: "template 'nope' not found",
+  'Nope:v1': "template 'nope' not found",
+  'other/base': "template 'other/base' not found",
+  'base:v2': "tag 'v2' does not exist for template 'base'",
+  'default/base:v2': "tag 'v2' does not exist for template 'default/base'",
+};
+for (const [reference, message] of Object.entries(MISSING)) {
+  test(`'${reference}' is answered with: ${message}`, () => {
+    register();
+    assert.throws(
+      () => templates().resolve(reference),
+      (error) => error instanceof AenvError && error.code === 'template_not_found' && error.message === message,
+    );
+  });
+}
+
+test('starts are counted with their time', () => {
+  const { templateId } = register();
+  templates().recordSpawn(templateId);
+  templates().recordSpawn(templateId);
+  const { spawnCount, lastSpawnedAt } = templates().resolve('base');
+  assert.equal(spawnCount, 2);
+  assert.equal(lastSpawnedAt?.getTime(), clock.now());
+});
