@@ -1,26 +1,26 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { chmod, lstat, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { chmod, lstat, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { syncFolder, writeDurable } from '@aenv/platform/files/durable.ts';
 import { identify } from '@aenv/platform/process/identity.ts';
-import type { GuestFile } from '../contract.ts';
 
 /** What one artefact is and how it comes to be. */
 export interface Recipe {
   /** `kernel`, `tools`, …: the first part of the entry's name */
   readonly kind: string;
-  /** name of the file in the entry */
-  readonly file: string;
   /** sha256 of all inputs */
   readonly digest: string;
-  readonly mode?: number;
-  /** Writes the artefact to `target`, which does not exist yet; `scratch` is an empty folder that is removed after. */
-  build(target: string, scratch: string): Promise<void>;
+  /** the files that the artefact consists of, with their modes */
+  readonly files: Readonly<Record<string, number>>;
+  /** Writes the files into the empty folder `entry`; `scratch` is another one, removed afterwards. */
+  build(entry: string, scratch: string): Promise<void>;
 }
 
-/** Written beside the artefact: what its bytes were when it was complete. */
+/** Written beside the files: what the bytes of each were when it was complete. */
+type Seals = Readonly<Record<string, Seal>>;
+
 interface Seal {
   readonly size: number;
   readonly sha256: string;
@@ -29,12 +29,12 @@ interface Seal {
   readonly mtime: string;
 }
 
-const SEAL = 'seal.json';
+const SEALS = 'seals.json';
 
 /**
- * Artefacts by the digest of their inputs: `<dir>/<kind>-<digest>/<file>`. An entry is made in a temporary folder and
- * renamed into place, so it is complete or absent, also when several processes build it at once. An entry whose bytes
- * are not those that were sealed is never used, but built again.
+ * Artefacts by the digest of their inputs: `<dir>/<kind>-<digest>/`. An entry is made in a temporary folder and renamed
+ * into place, so it is complete or absent, also when several processes build it at once. An entry whose bytes are not
+ * those that were sealed is never used, but built again.
  */
 export class AssetCache {
   readonly #dir: string;
@@ -43,44 +43,53 @@ export class AssetCache {
     this.#dir = dir;
   }
 
-  /** The artefact, built when it is not there or broken. */
-  async get(recipe: Recipe): Promise<GuestFile> {
-    const entry = join(this.#dir, `${recipe.kind}-${recipe.digest}`);
-    const found: GuestFile = { path: join(entry, recipe.file), digest: recipe.digest };
-    if (await isSealed(entry, recipe.file)) return found;
+  /** Whether the artefact is there and whole. */
+  has(recipe: Pick<Recipe, 'kind' | 'digest' | 'files'>): Promise<boolean> {
+    return isSealed(this.#entry(recipe), Object.keys(recipe.files));
+  }
+
+  /** The folder of the artefact, which is built when it is not there or broken. */
+  async get(recipe: Recipe): Promise<string> {
+    const entry = this.#entry(recipe);
+    const names = Object.keys(recipe.files);
+    if (await isSealed(entry, names)) return entry;
 
     await mkdir(this.#dir, { recursive: true, mode: 0o755 });
     await this.#sweep();
     const self = await identify(process.pid);
     const name = `.tmp-${process.pid}-${self?.startTime ?? 0}-${randomBytes(6).toString('hex')}`;
     const temporary = join(this.#dir, name);
+    const fresh = join(temporary, 'entry');
     const scratch = join(temporary, 'scratch');
     try {
-      await mkdir(scratch, { recursive: true, mode: 0o755 });
-      const target = join(temporary, recipe.file);
-      await recipe.build(target, scratch);
-      await rm(scratch, { recursive: true, force: true });
-      await seal(temporary, target, recipe.mode ?? 0o644);
-      await this.#publish(temporary, entry, recipe.file);
+      await mkdir(fresh, { recursive: true, mode: 0o755 });
+      await mkdir(scratch);
+      await recipe.build(fresh, scratch);
+      await sealAll(fresh, recipe.files);
+      await this.#publish(fresh, entry, names);
     } finally {
       await rm(temporary, { recursive: true, force: true });
     }
-    return found;
+    return entry;
+  }
+
+  #entry(recipe: Pick<Recipe, 'kind' | 'digest'>): string {
+    return join(this.#dir, `${recipe.kind}-${recipe.digest}`);
   }
 
   /** Puts a finished entry into its place, unless another process was first with a good one. */
-  async #publish(temporary: string, entry: string, file: string): Promise<void> {
+  async #publish(fresh: string, entry: string, names: readonly string[]): Promise<void> {
     for (let attempt = 0; ; attempt += 1) {
       try {
-        await rename(temporary, entry);
+        await rename(fresh, entry);
         return await syncFolder(this.#dir);
       } catch (error) {
         if (!isOccupied(error) || attempt === 3) throw error;
       }
-      if (await isSealed(entry, file)) return;
-      const broken = `${temporary}-broken`;
+      if (await isSealed(entry, names)) return;
+      const broken = `${fresh}-broken-${attempt}`;
+      // Renamed into the temporary folder, which goes away as a whole; another process may have been quicker.
       await rename(entry, broken).catch(() => {});
-      await rm(broken, { recursive: true, force: true });
     }
   }
 
@@ -101,43 +110,48 @@ function isOccupied(error: unknown): boolean {
   return error.code === 'ENOTEMPTY' || error.code === 'EEXIST' || error.code === 'ENOTDIR';
 }
 
-async function seal(entry: string, path: string, mode: number): Promise<void> {
-  await chmod(path, mode);
-  {
-    await using file = await open(path, 'r');
-    await file.sync();
-  }
-  const { size, ino, mtimeNs } = await stat(path, { bigint: true });
-  const value: Seal = {
-    size: Number(size),
-    sha256: await hashFile(path),
-    ino: String(ino),
-    mtime: String(mtimeNs),
-  };
+async function sealAll(entry: string, files: Readonly<Record<string, number>>): Promise<void> {
+  const seals = await Promise.all(
+    Object.entries(files).map(async ([name, mode]) => [name, await seal(join(entry, name), mode)] as const),
+  );
   await chmod(entry, 0o755);
-  await writeDurable(join(entry, SEAL), JSON.stringify(value));
+  await writeDurable(join(entry, SEALS), JSON.stringify(Object.fromEntries(seals)));
 }
 
-async function isSealed(entry: string, file: string): Promise<boolean> {
-  const path = join(entry, file);
+async function seal(path: string, mode: number): Promise<Seal> {
+  await using file = await open(path, 'r');
+  await file.chmod(mode);
+  await file.sync();
+  const { size, ino, mtimeNs } = await file.stat({ bigint: true });
+  return { size: Number(size), sha256: await hashFile(path), ino: String(ino), mtime: String(mtimeNs) };
+}
+
+async function isSealed(entry: string, names: readonly string[]): Promise<boolean> {
   try {
-    const value = parseSeal(await readFile(join(entry, SEAL), 'utf8'));
-    const now = await lstat(path, { bigint: true });
-    if (value === undefined || !now.isFile() || Number(now.size) !== value.size) return false;
-    if (String(now.ino) === value.ino && String(now.mtimeNs) === value.mtime) return true;
-    return (await hashFile(path)) === value.sha256;
+    const seals = parseSeals(await readFile(join(entry, SEALS), 'utf8'));
+    const checks = names.map((name) => isIntact(join(entry, name), seals[name]));
+    return (await Promise.all(checks)).every((intact) => intact);
   } catch {
     return false;
   }
 }
 
-function parseSeal(text: string): Seal | undefined {
-  const value: unknown = JSON.parse(text);
-  if (typeof value !== 'object' || value === null) return undefined;
-  const { size, sha256, ino, mtime } = value as Record<string, unknown>;
-  if (typeof size !== 'number' || typeof sha256 !== 'string') return undefined;
-  if (typeof ino !== 'string' || typeof mtime !== 'string') return undefined;
-  return { size, sha256, ino, mtime };
+async function isIntact(path: string, seal: Seal | undefined): Promise<boolean> {
+  const now = await lstat(path, { bigint: true });
+  if (seal === undefined || !now.isFile() || Number(now.size) !== seal.size) return false;
+  if (String(now.ino) === seal.ino && String(now.mtimeNs) === seal.mtime) return true;
+  return (await hashFile(path)) === seal.sha256;
+}
+
+function parseSeals(text: string): Seals {
+  const seals: Record<string, Seal> = {};
+  for (const [name, value] of Object.entries(JSON.parse(text) as Record<string, Record<string, unknown>>)) {
+    const { size, sha256, ino, mtime } = value;
+    if (typeof size !== 'number' || typeof sha256 !== 'string') continue;
+    if (typeof ino !== 'string' || typeof mtime !== 'string') continue;
+    seals[name] = { size, sha256, ino, mtime };
+  }
+  return seals;
 }
 
 async function hashFile(path: string): Promise<string> {

@@ -5,6 +5,7 @@ import type { AssetCache } from '../cache/asset-cache.ts';
 import { digestInputs, fileInputs } from '../cache/inputs.ts';
 import type { GuestFile } from '../contract.ts';
 
+const FILE = 'aenv-guest';
 const FLAGS = ['-static', '-O2', '-std=c11', '-Wall', '-Wextra', '-Werror', '-fstack-protector-strong'];
 const LINK_FLAGS = ['-Wl,--build-id=none', '-Wl,-z,noexecstack', '-s'];
 
@@ -21,17 +22,17 @@ export async function buildNative(options: NativeOptions): Promise<GuestFile> {
   const names = (await readdir(folder)).filter((name) => /\.[ch]$/.test(name)).sort();
   const sources = await fileInputs('native', new Map(names.map((name) => [name, join(folder, name)])));
   const flags = [...FLAGS, ...LINK_FLAGS];
-  return options.cache.get({
+  const digest = digestInputs({
+    ...sources,
+    flags: flags.join(' '),
+    toolchain: options.toolchain,
+    arch: process.arch,
+  });
+  const entry = await options.cache.get({
     kind: 'native',
-    file: 'aenv-guest',
-    mode: 0o755,
-    digest: digestInputs({
-      ...sources,
-      flags: flags.join(' '),
-      toolchain: options.toolchain,
-      arch: process.arch,
-    }),
-    async build(target, scratch) {
+    digest,
+    files: { [FILE]: 0o755 },
+    async build(folderOfEntry, scratch) {
       const common = { cwd: folder, ...(options.signal === undefined ? {} : { signal: options.signal }) };
       const multiarch = (await run(['gcc', '-print-multiarch'], common)).stdout.trim();
       // musl has no kernel headers of its own. Those of the system are taken through links of exactly these three
@@ -40,7 +41,8 @@ export async function buildNative(options: NativeOptions): Promise<GuestFile> {
       await symlink('/usr/include/asm-generic', join(scratch, 'asm-generic'));
       await symlink(join('/usr/include', multiarch, 'asm'), join(scratch, 'asm'));
       const files = names.filter((name) => name.endsWith('.c'));
-      await run(['musl-gcc', ...flags, '-isystem', scratch, '-o', target, ...files], common);
+      await run(['musl-gcc', ...flags, '-isystem', scratch, '-o', join(folderOfEntry, FILE), ...files], common);
     },
   });
+  return { path: join(entry, FILE), digest };
 }
