@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { silentLogger } from '@aenv/platform/observability/logger.ts';
+import { identify, isAlive, killAndWait } from '@aenv/platform/process/identity.ts';
+import { type Ledger, openLedger } from '../../store/ledger.ts';
+import { fullRecord } from '../../store/testing/records.ts';
+import { FakeHost } from '../testing/fake-host.ts';
+import { ManualClock } from '../testing/manual-clock.ts';
+import { type RecoveryOptions, recover } from './recover.ts';
+
+let root = '';
+let ledger: Ledger;
+let options: RecoveryOptions;
+let host: FakeHost;
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'aenv-recovery-'));
+  ledger = openLedger(join(root, 'home'));
+  host = new FakeHost();
+  options = {
+    ledger: ledger.sandboxes,
+    volumes: host.volumes,
+    runtimeDir: join(root, 'run'),
+    vmDir: join(root, 'run', 'vm'),
+    vmFileDirs: [join(root, 'home', 'serial')],
+    removeNetwork: async () => 0,
+    clock: new ManualClock(),
+    log: silentLogger,
+  };
+});
+afterEach(async () => {
+  ledger.close();
+  await rm(root, { recursive: true, force: true });
+});
+
+/** A process that looks like `program` with this argument. */
+async function plant(program: string, argument: string) {
+  const script = 'setTimeout(() => {}, 60_000); console.log("up")';
+  const child = spawn(process.execPath, ['-e', script, argument], {
+    argv0: program,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  await once(child.stdout, 'data');
+  const identity = await identify(child.pid ?? 0);
+  assert.ok(identity);
+  return identity;
+}
+
+const { vm: _vm, ...bare } = fullRecord();
+const row = (sandboxId: string, state: 'creating' | 'running' | 'killing') => ({ ...bare, sandboxId, state });
+
+test('after a clean end there is nothing to do', async () => {
+  const report = await recover(options);
+  assert.deepEqual(report, {
+    lost: [],
+    processes: 0,
+    network: 0,
+    mounts: 0,
+    runFolders: 0,
+    files: 0,
+    volumes: 0,
+    failures: [],
+  });
+});
+
+test('what was alive is lost with a reason, its secrets are gone, and what was over stays as it was', async () => {
+  for (const state of ['creating', 'running', 'killing'] as const) ledger.sandboxes.insert(row(`i${state}`, state));
+  ledger.sandboxes.insert(row('iover', 'running'));
+  ledger.sandboxes.update('iover', 'running', { state: 'ended', endReason: 'killed', endedAt: new Date(5) });
+  const report = await recover(options);
+  assert.deepEqual([...report.lost].sort(), ['icreating', 'ikilling', 'irunning']);
+  for (const id of report.lost) {
+    const record = ledger.sandboxes.get(id);
+    assert.equal(record?.state, 'lost');
+    assert.equal(record?.endReason, 'daemon_crashed');
+    assert.match(record?.endMessage ?? '', /went down/);
+    assert.equal(record?.endedAt?.getTime(), options.clock.now());
+    assert.equal(record?.hostSecret, '');
+    assert.equal(record?.envdAccessToken, undefined);
+  }
+  assert.equal(ledger.sandboxes.get('iover')?.endReason, 'killed');
+  assert.deepEqual(ledger.sandboxes.live(), []);
+});
+
+test('ends VM processes of our folder and no other process', async () => {
+  const ours = await plant('/opt/qemu/bin/qemu-system-x86_64', `socket,id=qmp,path=${options.vmDir}/i1-x/qmp.sock`);
+  const others = await Promise.all([
+    plant('/opt/qemu/bin/qemu-system-x86_64', `socket,id=qmp,path=${options.vmDir}-other/i1-x/qmp.sock`),
+    plant('tail', `${options.vmDir}/i1-x/stderr.log`),
+  ]);
+  try {
+    const report = await recover(options);
+    assert.equal(report.processes, 1);
+    assert.equal(await isAlive(ours), false);
+    for (const other of others) assert.equal(await isAlive(other), true);
+  } finally {
+    await Promise.all([ours, ...others].map((process) => killAndWait(process)));
+  }
+});
+
+test('removes run folders, files of VMs and volumes, all of them', async () => {
+  await mkdir(join(options.vmDir, 'i1-abc', 'deep'), { recursive: true });
+  await writeFile(join(options.vmDir, 'i1-abc', 'deep', 'qmp.sock'), '');
+  await mkdir(join(root, 'home', 'serial'));
+  await writeFile(join(root, 'home', 'serial', 'i1-abc.log'), 'x');
+  host.volumesOnDisk.add('i1').add('i2');
+  const report = await recover(options);
+  assert.deepEqual([report.runFolders, report.files, report.volumes], [1, 1, 2]);
+  assert.deepEqual(await readdir(options.vmDir), []);
+  assert.deepEqual(await readdir(join(root, 'home', 'serial')), []);
+  assert.deepEqual(host.inventory(), []);
+});
+
+test('a step that fails is reported, and the others are done all the same', async () => {
+  ledger.sandboxes.insert(row('irunning', 'running'));
+  host.volumesOnDisk.add('i1');
+  options = {
+    ...options,
+    removeNetwork: async () => {
+      throw new Error('nft is not installed');
+    },
+  };
+  const report = await recover(options);
+  assert.deepEqual(report.failures, ['network: nft is not installed']);
+  assert.equal(report.volumes, 1);
+  assert.equal(ledger.sandboxes.get('irunning')?.state, 'lost');
+});

@@ -1,0 +1,120 @@
+import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { BlockStore } from '@aenv/block/contract.ts';
+import type { Clock } from '@aenv/platform/clock/clock.ts';
+import type { Logger } from '@aenv/platform/observability/logger.ts';
+import { killAndWait } from '@aenv/platform/process/identity.ts';
+import type { SandboxLedger } from '../../store/sandbox-ledger.ts';
+import type { SandboxRecord } from '../../store/sandbox-record.ts';
+import { unmountBelow } from './mounts.ts';
+import { findVmProcesses } from './processes.ts';
+
+export interface RecoveryOptions {
+  readonly ledger: SandboxLedger;
+  readonly volumes: BlockStore;
+  /** folder of everything that lasts as long as the host is up */
+  readonly runtimeDir: string;
+  /** folder of the VMs' run folders, below `runtimeDir`; VM processes are known by it */
+  readonly vmDir: string;
+  /** folders whose whole content belongs to VMs that are gone now */
+  readonly vmFileDirs: readonly string[];
+  /** removes namespaces, links and rules of earlier daemons; returns how many things that were */
+  readonly removeNetwork: () => Promise<number>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** How much an earlier daemon left behind. */
+export interface RecoveryReport {
+  readonly lost: readonly string[];
+  readonly processes: number;
+  readonly network: number;
+  readonly mounts: number;
+  readonly runFolders: number;
+  readonly files: number;
+  readonly volumes: number;
+  /** what could not be removed, for people */
+  readonly failures: readonly string[];
+}
+
+const LOST_MESSAGE = 'the daemon or the host went down while it ran; found at the next start';
+
+/**
+ * Removes what a crash left behind: VM processes first, since they use all the rest. Then every sandbox that was alive is
+ * lost. Runs before anything else is made and before the API listens; a step that fails is reported and does not stop
+ * the others.
+ */
+export async function recover(options: RecoveryOptions): Promise<RecoveryReport> {
+  const { ledger, volumes, runtimeDir, vmDir, log } = options;
+  const failures: string[] = [];
+  const attempt = async <T>(what: string, fallback: T, step: () => Promise<T>): Promise<T> => {
+    try {
+      return await step();
+    } catch (error) {
+      failures.push(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+      return fallback;
+    }
+  };
+
+  const rows = ledger.live();
+  const processes = await attempt('VM processes', 0, () => endProcesses(vmDir, failures));
+  const network = await attempt('network', 0, options.removeNetwork);
+  const mounts = await attempt('mounts', [], () => unmountBelow(runtimeDir));
+  const runFolders = await attempt('run folders', 0, () => emptyFolder(vmDir));
+  let files = 0;
+  for (const folder of options.vmFileDirs) files += await attempt(folder, 0, () => emptyFolder(folder));
+  const left = await attempt('volumes', [], () => volumes.list());
+  for (const id of left) await attempt(`volume ${id}`, undefined, () => volumes.remove(id));
+  for (const row of rows) markLost(options, row);
+
+  const report: RecoveryReport = {
+    lost: rows.map((row) => row.sandboxId),
+    processes,
+    network,
+    mounts: mounts.length,
+    runFolders,
+    files,
+    volumes: left.length,
+    failures,
+  };
+  log[failures.length > 0 ? 'warn' : 'info']('recovery done', { ...report });
+  return report;
+}
+
+/**
+ * Ends every VM process that works below our folder, whether a row names it or not: one that was started right before the
+ * crash has no row yet. The command line decides and not the row's pid, which after a reboot may be a stranger's.
+ */
+async function endProcesses(vmDir: string, failures: string[]): Promise<number> {
+  const processes = await findVmProcesses(vmDir);
+  const ends = processes.map(async (process) => {
+    if (!(await killAndWait(process))) failures.push(`process ${process.pid} does not end`);
+  });
+  await Promise.all(ends);
+  return processes.length;
+}
+
+async function emptyFolder(folder: string): Promise<number> {
+  let names: string[];
+  try {
+    names = await readdir(folder);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 0;
+    throw error;
+  }
+  for (const name of names) await rm(join(folder, name), { recursive: true, force: true });
+  return names.length;
+}
+
+function markLost({ ledger, clock }: RecoveryOptions, row: SandboxRecord): void {
+  ledger.update(row.sandboxId, row.state, {
+    state: 'lost',
+    endReason: 'daemon_crashed',
+    endMessage: LOST_MESSAGE,
+    endedAt: new Date(clock.now()),
+    slotIndex: null,
+    netns: null,
+    volumeId: null,
+    vm: null,
+  });
+}
