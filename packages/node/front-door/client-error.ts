@@ -1,0 +1,28 @@
+import type { Duplex } from 'node:stream';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { errorAnswer } from '../proxy/answers/answer.ts';
+import { writeRawAnswer } from '../proxy/answers/raw-answer.ts';
+
+/**
+ * Answers what could not be read as a request. When an answer is under way on the connection already, nothing can be
+ * put beside it and the connection is cut.
+ */
+export function answerClientError(error: Error, socket: Duplex, drainMs: number): void {
+  const code = 'code' in error ? error.code : undefined;
+  const busy = '_httpMessage' in socket && socket._httpMessage !== null && socket._httpMessage !== undefined;
+  if (code === 'ECONNRESET' || busy || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  writeRawAnswer(socket, errorAnswer(explained(code), { headers: {} }), drainMs);
+}
+
+function explained(code: unknown): AenvError {
+  if (code === 'HPE_HEADER_OVERFLOW') return new AenvError('headers_too_large', 'The header fields are too large.');
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return new AenvError('request_timeout', 'The request did not arrive in time.');
+  }
+  return new AenvError('invalid_request', 'The request is not valid HTTP/1.1.', {
+    remediation: 'Send well-formed HTTP/1.1; this port does not speak TLS or HTTP/2.',
+  });
+}

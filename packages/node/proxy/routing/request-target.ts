@@ -1,0 +1,18 @@
+export interface RequestTarget {
+  /** path and query as sent, or `*` */
+  readonly path: string;
+  /** authority of an absolute-form target, which stands above the Host header (RFC 9112 §3.2.2) */
+  readonly authority?: string;
+}
+
+const ABSOLUTE = /^https?:\/\/([^/?#]*)(.*)$/is;
+
+/** Takes a request target apart; undefined when it has none of the forms of RFC 9112 §3.2 that a server answers. */
+export function parseRequestTarget(url: string): RequestTarget | undefined {
+  if (url.startsWith('/') || url === '*') return { path: url };
+  const match = ABSOLUTE.exec(url);
+  if (match === null) return undefined;
+  const [, authority = '', rest = ''] = match;
+  if (authority === '' || authority.includes('@')) return undefined;
+  return { authority, path: rest.startsWith('/') ? rest : `/${rest}` };
+}
