@@ -2,7 +2,7 @@ import { readdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { run } from '@aenv/platform/process/run.ts';
 import type { AssetCache } from '../cache/asset-cache.ts';
-import { digestInputs, fileInputs } from '../cache/inputs.ts';
+import { digestInputs, sourceInputs } from '../cache/inputs.ts';
 import type { GuestFile } from '../contract.ts';
 
 const FILE = 'aenv-guest';
@@ -19,11 +19,9 @@ export interface NativeOptions {
 /** Compiles the native program, a static ELF of this machine's architecture. Runs on the host as well as in the guest. */
 export async function buildNative(options: NativeOptions): Promise<GuestFile> {
   const folder = import.meta.dirname;
-  const names = (await readdir(folder)).filter((name) => /\.[ch]$/.test(name)).sort();
-  const sources = await fileInputs('native', new Map(names.map((name) => [name, join(folder, name)])));
   const flags = [...FLAGS, ...LINK_FLAGS];
   const digest = digestInputs({
-    ...sources,
+    ...(await sourceInputs(folder)),
     flags: flags.join(' '),
     toolchain: options.toolchain,
     arch: process.arch,
@@ -40,7 +38,7 @@ export async function buildNative(options: NativeOptions): Promise<GuestFile> {
       await symlink('/usr/include/linux', join(scratch, 'linux'));
       await symlink('/usr/include/asm-generic', join(scratch, 'asm-generic'));
       await symlink(join('/usr/include', multiarch, 'asm'), join(scratch, 'asm'));
-      const files = names.filter((name) => name.endsWith('.c'));
+      const files = (await readdir(folder)).filter((name) => name.endsWith('.c')).sort();
       await run(['musl-gcc', ...flags, '-isystem', scratch, '-o', join(folderOfEntry, FILE), ...files], common);
     },
   });
