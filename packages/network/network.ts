@@ -1,0 +1,132 @@
+import type { Clock } from '@aenv/platform/clock/clock.ts';
+import type { Logger } from '@aenv/platform/observability/logger.ts';
+import type { Metrics } from '@aenv/platform/observability/metrics.ts';
+import { Rollback } from '@aenv/platform/rollback/rollback.ts';
+import { formatCidr } from './addresses/ipv4.ts';
+import { DEFAULT_POOL, parsePool } from './addresses/range-choice.ts';
+import { dnsAddressOf, slotCapacity } from './addresses/range-layout.ts';
+import { DnsForwarder } from './dns/forwarder.ts';
+import { ResolvConf } from './dns/resolv-conf.ts';
+import { Resolver } from './dns/resolver.ts';
+import { checkInstance, checkNetworkHost, type HostCheck } from './host/check.ts';
+import { nftApply } from './host/commands.ts';
+import { isForwarding, switchForwardingOn } from './host/forwarding.ts';
+import { removeInstance, removeStrays } from './host/instance-removal.ts';
+import { claimTag } from './host/instances.ts';
+import { withHostLock } from './host/lock.ts';
+import { instanceNames } from './host/names.ts';
+import { claimRange } from './host/range-claim.ts';
+import { RulesGuard } from './host/rules-guard.ts';
+import { hostRuleset } from './host/ruleset.ts';
+import type { SlotPool } from './slots/contract.ts';
+import { deniedRanges } from './slots/denied-ranges.ts';
+import { WatermarkPool } from './slots/pool.ts';
+import { HostSlotMaker } from './slots/slot-maker.ts';
+
+export interface NetworkOptions {
+  /** folder of this daemon alone; the tag of all names derives from it */
+  readonly runtimeDir: string;
+  /** five hexadecimal digits instead of the derived tag */
+  readonly tag?: string;
+  /** where this instance's /20 is taken from; default 10.200.0.0/14 */
+  readonly cidr?: string;
+  /** slot N is owned by uid and gid `uidBase` + N; default 230000 */
+  readonly uidBase?: number;
+  /** watermarks of ready slots; default 2 and 8 */
+  readonly low?: number;
+  readonly high?: number;
+  /** ranges that no guest reaches, beside the private and special ones */
+  readonly alwaysDeniedCidrs?: readonly string[];
+  /** the host's resolver configuration; default /etc/resolv.conf */
+  readonly resolvConf?: string;
+  /** see `HostSlotMakerOptions.guestLink`; default `tap` */
+  readonly guestLink?: 'tap' | 'veth';
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+}
+
+/** All that a daemon has of the host's network. */
+export interface Network {
+  readonly tag: string;
+  /** range of all addresses of this instance, `A.B.C.D/N` */
+  readonly range: string;
+  readonly dnsAddress: string;
+  readonly pool: SlotPool;
+  /** Findings about the host and this instance, for doctor. */
+  check(): Promise<readonly HostCheck[]>;
+  /** Removes everything that this instance made on the host. Idempotent. */
+  close(): Promise<void>;
+}
+
+const DEFAULTS = { uidBase: 230_000, low: 2, high: 8, resolvConf: '/etc/resolv.conf' };
+const DNS_PORT = 53;
+
+/**
+ * Sets up this daemon's part of the host's network, after removing what an earlier daemon of the same runtime folder
+ * left (whose VMs must be dead). Slots are built in the background; `pool.acquire` waits for them.
+ * @throws AenvError `network_exhausted`, `config_invalid`, `host_command_missing`, `host_command_failed`, `host_unsupported`
+ */
+export async function createNetwork(options: NetworkOptions): Promise<Network> {
+  const { runtimeDir, clock, log, metrics } = options;
+  const { uidBase, low, high, resolvConf } = { ...DEFAULTS, ...options };
+  const pool = parsePool(options.cidr ?? DEFAULT_POOL);
+  await removeStrays({ runtimeDir, clock, log, ...(options.tag === undefined ? {} : { tag: options.tag }) });
+
+  await using rollback = new Rollback();
+  const tag = await claimTag(runtimeDir, options.tag);
+  const names = instanceNames(tag);
+  rollback.add(async () => {
+    await removeInstance(tag, clock, log);
+  });
+  const range = await withHostLock(clock, log, async () => {
+    await switchForwardingOn(tag);
+    return await claimRange(pool, names);
+  });
+  const dnsAddress = dnsAddressOf(range);
+  const deniedCidrs = deniedRanges(range, options.alwaysDeniedCidrs ?? []);
+
+  // The forwarder knows slots by their addresses, the slots know the forwarder's port: the pool comes second.
+  let slots: WatermarkPool | undefined;
+  const upstreams = new ResolvConf(resolvConf, clock);
+  const resolver = new Resolver(() => upstreams.upstreams());
+  const forwarder = new DnsForwarder({ resolver, policyOf: (address) => slots?.policyOf(address), log, metrics });
+  rollback.add(() => forwarder.close());
+  const dnsPort = await forwarder.listen(dnsAddress, DNS_PORT);
+
+  const rules = hostRuleset({ names, range, dnsAddress, dnsPort });
+  await nftApply(rules);
+  const guard = new RulesGuard({ names, rules, runtimeDir, clock, log, metrics });
+  rollback.add(() => guard.close());
+  const maker = new HostSlotMaker({
+    names,
+    range,
+    uidBase,
+    dnsAddress,
+    dnsPort,
+    deniedCidrs,
+    guestLink: options.guestLink ?? 'tap',
+  });
+  slots = new WatermarkPool({ maker, capacity: slotCapacity(range), low, high, clock, log, metrics });
+  const running = slots;
+  rollback.add(() => running.close());
+  guard.start();
+  slots.start();
+
+  const owned = rollback.keep();
+  let closed: Promise<void> | undefined;
+  return {
+    tag,
+    range: formatCidr(range),
+    dnsAddress,
+    pool: slots,
+    check: async () => [
+      ...(await checkNetworkHost()),
+      ...(await checkInstance(tag, await guard.inPlace(), await isForwarding())),
+    ],
+    close() {
+      closed ??= owned.run();
+      return closed;
+    },
+  };
+}
