@@ -80,6 +80,11 @@ const registry = {
     summary: 'The header fields of the request are larger than the limit.',
     remediation: 'Send fewer or shorter header fields; cookies are the usual cause.',
   },
+  not_served: {
+    status: 501,
+    summary: 'The route is known from the E2B API, but this server does not serve it yet.',
+    remediation: 'Do without the feature named in the message, or use a server version that lists it in its changelog.',
+  },
   // The data plane.
   bad_route: {
     status: 400,
