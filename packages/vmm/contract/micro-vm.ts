@@ -21,8 +21,14 @@ export interface VmDriver {
    * @throws AenvError `boot_failed` with the VMM's last stderr lines, `qemu_missing`
    */
   start(spec: VmSpec, signal?: AbortSignal): Promise<MicroVm>;
-  /** Takes over a VM that an earlier daemon started; undefined when its process is gone. */
+  /**
+   * Takes over a VM that an earlier daemon started. Undefined when it is gone, or its guest has ended meanwhile; then
+   * its run folder is gone, too.
+   * @throws AenvError `vm_died` when the process runs but cannot be managed; it is left as it is
+   */
   adopt(record: VmRecord): Promise<MicroVm | undefined>;
+  /** Lets go of all VMs, which run on. Their MicroVm objects are of no use any more: `exited` may never resolve. */
+  close(): Promise<void>;
 }
 
 export interface VmmBuild {
@@ -36,7 +42,7 @@ export interface VmSpec {
   readonly incarnation: string;
   /** folder of this VM alone, made by the driver (0700, owned by the slot's uid) and removed on stop */
   readonly runDir: string;
-  /** bounded serial console log, written by the driver; outlives the VM */
+  /** bounded serial console log (0600), written by the driver; outlives the VM, so it is not in `runDir` */
   readonly serialLog: string;
   readonly cpuCount: number;
   /** guest memory in MiB */
@@ -83,7 +89,7 @@ export interface VmExit {
 export interface MicroVm {
   readonly record: VmRecord;
   readonly state: VmState;
-  /** Resolves once, when the VM process is gone. */
+  /** Resolves once, when the VM process is gone and its run folder is removed, whatever the reason. */
   readonly exited: Promise<VmExit>;
   /** Stops the virtual CPUs and flushes the drives. No-op when paused; throws `vm_died` when exited. */
   pause(): Promise<void>;

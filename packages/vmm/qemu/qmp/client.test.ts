@@ -44,8 +44,9 @@ test('answers find their commands although they come out of order and with event
     }
   });
   const events: QmpEvent[] = [];
-  const client = await QmpClient.connect(path, (event) => events.push(event), 2000);
+  const client = await QmpClient.connect(path, 2000);
   t.after(() => client.close());
+  client.onEvent((event) => events.push(event));
   const answers = await Promise.all([client.execute('a', {}, 2000), client.execute('b', {}, 2000)]);
   assert.deepEqual(answers, ['first', 'second']);
   assert.deepEqual(
@@ -59,7 +60,7 @@ test('a refused command carries the reason of QEMU', async (t) => {
     if (execute === 'qmp_capabilities') socket.write(ok(id));
     else socket.write(`${JSON.stringify({ id, error: { class: 'GenericError', desc: 'no such ring' } })}\r\n`);
   });
-  const client = await QmpClient.connect(path, () => {}, 2000);
+  const client = await QmpClient.connect(path, 2000);
   t.after(() => client.close());
   await assert.rejects(client.execute('ringbuf-read', {}, 2000), /no such ring/);
 });
@@ -69,7 +70,7 @@ test('a command without an answer fails in time and a late answer harms nobody',
     if (execute === 'slow') setTimeout(() => socket.write(ok(id, 'late')), 80);
     else socket.write(ok(id, execute));
   });
-  const client = await QmpClient.connect(path, () => {}, 2000);
+  const client = await QmpClient.connect(path, 2000);
   t.after(() => client.close());
   await assert.rejects(client.execute('slow', {}, 20), { code: 'vm_died' });
   await new Promise((resolve) => setTimeout(resolve, 100));
@@ -81,7 +82,7 @@ test('the end of the peer rejects what is waiting, and everything after it', asy
     if (execute === 'qmp_capabilities') socket.write(ok(id));
     else socket.destroy();
   });
-  const client = await QmpClient.connect(path, () => {}, 2000);
+  const client = await QmpClient.connect(path, 2000);
   await assert.rejects(client.execute('stop', {}, 2000), { code: 'vm_died' });
   await client.closed;
   await assert.rejects(client.execute('cont', {}, 2000), { code: 'vm_died' });
@@ -94,19 +95,13 @@ for (const [name, garbage] of [
 ] as const) {
   test(`a peer that sends ${name} is left`, async (t) => {
     const path = await serve(t, ({ id }, socket) => socket.write(ok(id) + garbage));
-    const client = await QmpClient.connect(path, () => {}, 2000);
+    const client = await QmpClient.connect(path, 2000);
     await client.closed;
   });
 }
 
 test('connecting fails when nothing listens and when the listener is silent', async (t) => {
-  await assert.rejects(
-    QmpClient.connect('/nonexistent/qmp.sock', () => {}, 2000),
-    { code: 'vm_died' },
-  );
+  await assert.rejects(QmpClient.connect('/nonexistent/qmp.sock', 2000), { code: 'vm_died' });
   const path = await serve(t, () => {});
-  await assert.rejects(
-    QmpClient.connect(path, () => {}, 50),
-    { code: 'vm_died' },
-  );
+  await assert.rejects(QmpClient.connect(path, 50), { code: 'vm_died' });
 });

@@ -5,6 +5,7 @@ import { parseQmpMessage } from './message.ts';
 
 /** The longest answer is a full console ring in base64, 176 KiB. */
 const MAX_LINE = 1024 * 1024;
+const MAX_EARLY_EVENTS = 64;
 
 export interface QmpEvent {
   readonly name: string;
@@ -23,17 +24,17 @@ interface Pending {
  */
 export class QmpClient {
   readonly #socket: Socket;
-  readonly #onEvent: (event: QmpEvent) => void;
   readonly #pending = new Map<number, Pending>();
   readonly #lines = new LineSplitter(MAX_LINE);
   readonly #greeting = Promise.withResolvers<void>();
   readonly #closed = Promise.withResolvers<void>();
+  #onEvent: ((event: QmpEvent) => void) | undefined;
+  #early: QmpEvent[] = [];
   #nextId = 1;
   #ended = false;
 
-  private constructor(socket: Socket, onEvent: (event: QmpEvent) => void) {
+  private constructor(socket: Socket) {
     this.#socket = socket;
-    this.#onEvent = onEvent;
     this.#greeting.promise.catch(() => {});
     socket.on('data', (chunk) => this.#receive(chunk));
     socket.on('error', () => socket.destroy());
@@ -44,8 +45,8 @@ export class QmpClient {
    * Connects and negotiates.
    * @throws AenvError `vm_died` when nothing listens, or when it does not answer within `timeoutMs`
    */
-  static async connect(path: string, onEvent: (event: QmpEvent) => void, timeoutMs: number): Promise<QmpClient> {
-    const client = new QmpClient(connect(path), onEvent);
+  static async connect(path: string, timeoutMs: number): Promise<QmpClient> {
+    const client = new QmpClient(connect(path));
     const timer = setTimeout(() => client.close(), timeoutMs);
     try {
       await client.#greeting.promise;
@@ -62,6 +63,12 @@ export class QmpClient {
   /** Resolves when the session has ended, from whichever side. */
   get closed(): Promise<void> {
     return this.#closed.promise;
+  }
+
+  /** Gives all events to `handler`, those that have come already first. One handler. */
+  onEvent(handler: (event: QmpEvent) => void): void {
+    this.#onEvent = handler;
+    for (const event of this.#early.splice(0)) handler(event);
   }
 
   /**
@@ -95,10 +102,15 @@ export class QmpClient {
         return;
       }
       if (message.kind === 'greeting') this.#greeting.resolve();
-      else if (message.kind === 'event') this.#onEvent(message);
+      else if (message.kind === 'event') this.#deliver(message);
       else this.#settle(message);
     }
     if (this.#lines.tooLong) this.close();
+  }
+
+  #deliver(event: QmpEvent): void {
+    if (this.#onEvent !== undefined) this.#onEvent(event);
+    else if (this.#early.length < MAX_EARLY_EVENTS) this.#early.push(event);
   }
 
   #settle(

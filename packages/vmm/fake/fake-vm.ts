@@ -1,0 +1,122 @@
+import { rm } from 'node:fs/promises';
+import { createServer, type RequestListener } from 'node:http';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
+import type { MicroVm, VmExit, VmRecord, VmSpec, VmState } from '../contract/micro-vm.ts';
+import { SerialLog } from '../qemu/serial/serial-log.ts';
+import type { BootPlan } from './boot-plan.ts';
+import { FakeEnvd } from './fake-envd.ts';
+import { type ConnectionHandler, FakePorts } from './fake-ports.ts';
+import { Gate } from './gated-stream.ts';
+
+/** A VM of the fake driver: what a test does to its guest, beside what the product does to the VM. */
+export class FakeVm implements MicroVm {
+  readonly record: VmRecord;
+  readonly spec: VmSpec;
+  readonly envd: FakeEnvd;
+  readonly exited: Promise<VmExit>;
+  readonly #exit = Promise.withResolvers<VmExit>();
+  readonly #gate = new Gate();
+  readonly #ports: FakePorts;
+  readonly #serial: SerialLog;
+  readonly #timers = new Set<NodeJS.Timeout>();
+  #state: VmState = 'running';
+  #ending: Promise<void> | undefined;
+
+  constructor(record: VmRecord, spec: VmSpec, envdVersion: string) {
+    this.record = record;
+    this.spec = spec;
+    this.envd = new FakeEnvd(envdVersion);
+    this.exited = this.#exit.promise;
+    this.#ports = new FakePorts(spec.network.hostAddress, this.#gate);
+    this.#serial = new SerialLog(spec.serialLog);
+  }
+
+  /** Follows the plan. A guest that is slow answers later, one that hangs accepts connections and never answers. */
+  async boot(plan: Exclude<BootPlan, { kind: 'refuse' }>): Promise<void> {
+    await this.print(`booting ${this.record.incarnation}`);
+    const envd: ConnectionHandler = (stream) => this.envd.handle(stream);
+    if (plan.kind === 'hang') await this.serve(ENVD_PORT, (stream) => stream.resume());
+    else if (plan.kind === 'die') this.#after(plan.afterMs ?? 0, () => this.die(plan.lastLine));
+    else if (plan.delayMs === undefined) await this.serve(ENVD_PORT, envd);
+    else this.#after(plan.delayMs, () => this.serve(ENVD_PORT, envd));
+  }
+
+  get state(): VmState {
+    return this.#state;
+  }
+
+  /** Open connections to the guest. */
+  get connections(): number {
+    return this.#ports.connections;
+  }
+
+  async pause(): Promise<void> {
+    this.#refuseWhenEnded();
+    this.#gate.close();
+    this.#state = 'paused';
+  }
+
+  async resume(): Promise<void> {
+    this.#refuseWhenEnded();
+    this.#state = 'running';
+    this.#gate.reopen();
+  }
+
+  async stop(): Promise<void> {
+    await this.#end('stopped');
+  }
+
+  /** The VM ends by itself. */
+  async die(lastLine?: string): Promise<void> {
+    if (lastLine !== undefined) await this.print(lastLine);
+    await this.#end('died');
+  }
+
+  /** A program of the guest listens on an outer port. */
+  serve(port: number, handler: ConnectionHandler): Promise<void> {
+    return this.#ports.listen(port, handler);
+  }
+
+  /** An HTTP server of the guest, on an outer port. */
+  async serveHttp(port: number, listener: RequestListener): Promise<void> {
+    const server = createServer(listener);
+    await this.serve(port, (stream) => server.emit('connection', stream));
+  }
+
+  /** The program that listens on the port ends. */
+  unserve(port: number): Promise<void> {
+    return this.#ports.unlisten(port);
+  }
+
+  /** The guest prints a line to its console. */
+  print(line: string): Promise<void> {
+    return this.#serial.append(Buffer.from(`${line}\n`));
+  }
+
+  #end(reason: VmExit['reason']): Promise<void> {
+    this.#ending ??= this.#shutDown(reason);
+    return this.#ending;
+  }
+
+  async #shutDown(reason: VmExit['reason']): Promise<void> {
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#state = 'exited';
+    await this.#ports.close();
+    await rm(this.record.runDir, { recursive: true, force: true });
+    const lastLines = await this.#serial.lastLines(20);
+    this.#exit.resolve({ reason, code: reason === 'stopped' ? 0 : null, signal: null, lastLines });
+  }
+
+  #refuseWhenEnded(): void {
+    if (this.#state === 'exited') throw new AenvError('vm_died', `VM ${this.record.incarnation} has ended`);
+  }
+
+  #after(ms: number, step: () => Promise<void>): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      step().catch(() => {});
+    }, ms);
+    this.#timers.add(timer);
+  }
+}

@@ -1,0 +1,152 @@
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import type { Logger } from '@aenv/platform/observability/logger.ts';
+import { killAndWait } from '@aenv/platform/process/identity.ts';
+import type { MicroVm, VmExit, VmRecord, VmState } from '../contract/micro-vm.ts';
+import { endAfterSocket, type VmmProcess } from './process.ts';
+import type { QmpClient, QmpEvent } from './qmp/client.ts';
+import { drainConsole } from './serial/console-ring.ts';
+import type { SerialLog } from './serial/serial-log.ts';
+import type { StderrFile } from './stderr-file.ts';
+
+/** `stop` waits for requests to the drives, and an NBD server may be away for 30 s. */
+const PAUSE_TIMEOUT_MS = 40_000;
+const QUIT_TIMEOUT_MS = 2_000;
+const DRAIN_TIMEOUT_MS = 1_000;
+/** The console is read often while a guest boots, seldom later. */
+const FIRST_DRAIN_MS = 500;
+const LAST_DRAIN_MS = 10_000;
+
+export interface QemuVmParts {
+  readonly record: VmRecord;
+  readonly process: VmmProcess;
+  readonly qmp: QmpClient;
+  readonly serial: SerialLog;
+  readonly stderr: StderrFile;
+  readonly state: 'running' | 'paused';
+  readonly log: Logger;
+  /** Removes the run folder and whatever else belonged to the VM. */
+  readonly cleanUp: () => Promise<void>;
+}
+
+/** One VM that runs under QEMU. */
+export class QemuVm implements MicroVm {
+  readonly record: VmRecord;
+  readonly exited: Promise<VmExit>;
+  readonly #parts: QemuVmParts;
+  #state: VmState;
+  #commands: Promise<unknown> = Promise.resolve();
+  #stopping: Promise<void> | undefined;
+  #ending: Promise<void> | undefined;
+  #drainTimer: NodeJS.Timeout | undefined;
+  #detached = false;
+
+  constructor(parts: QemuVmParts) {
+    this.#parts = parts;
+    this.record = parts.record;
+    this.#state = parts.state;
+    this.exited = this.#finish();
+    this.exited.catch(() => {});
+    parts.qmp.onEvent((event) => this.#onEvent(event));
+    void parts.qmp.closed.then(() => this.#onSocketClosed());
+    this.#scheduleDrain(FIRST_DRAIN_MS);
+  }
+
+  get state(): VmState {
+    return this.#state;
+  }
+
+  async pause(): Promise<void> {
+    await this.#inOrder('paused', 'stop');
+    await this.#drain();
+  }
+
+  resume(): Promise<void> {
+    return this.#inOrder('running', 'cont');
+  }
+
+  stop(): Promise<void> {
+    this.#stopping ??= this.#end();
+    return this.#stopping;
+  }
+
+  /** Lets go of the VM, which runs on. */
+  detach(): void {
+    this.#detached = true;
+    clearTimeout(this.#drainTimer);
+    this.#parts.qmp.close();
+  }
+
+  #onEvent(event: QmpEvent): void {
+    // The guest powered off, rebooted or panicked. The machine stands still with its console, which #end reads.
+    if (event.name === 'SHUTDOWN') this.#ending ??= this.#end().catch(() => {});
+  }
+
+  async #inOrder(wanted: 'running' | 'paused', command: string): Promise<void> {
+    const done = this.#commands.then(async () => {
+      if (this.#state === wanted) return;
+      if (this.#state === 'exited') throw new AenvError('vm_died', `VM ${this.record.incarnation} has ended`);
+      await this.#parts.qmp.execute(command, {}, PAUSE_TIMEOUT_MS);
+      // Its end may have been seen while the answer was on its way.
+      if ((this.#state as VmState) !== 'exited') this.#state = wanted;
+    });
+    this.#commands = done.catch(() => {});
+    await done;
+  }
+
+  async #end(): Promise<void> {
+    const { process, qmp } = this.#parts;
+    await this.#drain();
+    if (this.#state !== 'exited') await qmp.execute('quit', {}, QUIT_TIMEOUT_MS).catch(() => {});
+    const timeout = Promise.withResolvers<'late'>();
+    const timer = setTimeout(() => timeout.resolve('late'), QUIT_TIMEOUT_MS);
+    const how = await Promise.race([process.ended, timeout.promise]);
+    clearTimeout(timer);
+    if (how === 'late' && !(await killAndWait(process.identity))) {
+      throw new AenvError('internal', `the process of VM ${this.record.incarnation} cannot be killed`);
+    }
+    await this.exited;
+  }
+
+  /** Runs from the start; goes on when the process is gone. */
+  async #finish(): Promise<VmExit> {
+    const { process, qmp, serial, stderr, log, cleanUp } = this.#parts;
+    const { code, signal } = await process.ended;
+    this.#state = 'exited';
+    clearTimeout(this.#drainTimer);
+    qmp.close();
+    const reason = this.#stopping === undefined ? 'died' : 'stopped';
+    const lastLines = [await stderr.lastLines(8), await serial.lastLines(20)].filter((text) => text !== '').join('\n');
+    try {
+      await cleanUp();
+    } catch (error) {
+      log.error('the run folder of a VM could not be removed', { incarnation: this.record.incarnation, error });
+    }
+    return { reason, code, signal, lastLines };
+  }
+
+  async #onSocketClosed(): Promise<void> {
+    if (!this.#detached && this.#state !== 'exited') await endAfterSocket(this.record.process);
+  }
+
+  async #drain(): Promise<void> {
+    if (this.#state === 'exited') return;
+    try {
+      const data = await drainConsole(this.#parts.qmp, DRAIN_TIMEOUT_MS);
+      if (data.length > 0) await this.#parts.serial.append(data);
+      await this.#parts.stderr.trim();
+    } catch (error) {
+      // The end of the VM is seen elsewhere, and a full disk must not end it.
+      if ((this.#state as VmState) === 'exited' || this.#stopping !== undefined) return;
+      this.#parts.log.debug('serial console not read', { incarnation: this.record.incarnation, error });
+    }
+  }
+
+  #scheduleDrain(ms: number): void {
+    this.#drainTimer = setTimeout(() => {
+      void this.#drain().then(() => {
+        if (this.#state !== 'exited' && !this.#detached) this.#scheduleDrain(Math.min(2 * ms, LAST_DRAIN_MS));
+      });
+    }, ms);
+    this.#drainTimer.unref();
+  }
+}
