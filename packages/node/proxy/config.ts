@@ -14,6 +14,8 @@ export interface ProxyConfig {
   readonly webSocketHalfOpenMs: number;
   /** the same for other protocols, where a half-closed stream can be meant */
   readonly upgradeHalfOpenMs: number;
+  /** how long a client's bytes may wait for a server that does not take them */
+  readonly stalledMs: number;
   /** how long the rest of a request is read and dropped after its answer */
   readonly drainMs: number;
   /** bytes of header lines accepted from a server in a sandbox */
@@ -28,6 +30,7 @@ export const PROXY_DEFAULTS: ProxyConfig = {
   idleMs: 4_000,
   webSocketHalfOpenMs: 5_000,
   upgradeHalfOpenMs: 600_000,
+  stalledMs: 900_000,
   drainMs: 2_000,
   maxHeaderBytes: 64 * 1024,
 };

@@ -1,4 +1,4 @@
-import type { ClientRequest, ServerResponse } from 'node:http';
+import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import { answerError, drain } from '../answers/answer.ts';
@@ -8,7 +8,9 @@ import { forwardedTrailers } from '../headers/request-headers.ts';
 import { sandboxGone } from '../incarnations/incarnation.ts';
 import type { Outcome } from '../proxy-metrics.ts';
 import { breakSocket } from '../sockets/ends.ts';
-import { type Passage, upstreamError } from './passage.ts';
+import { sendHead } from '../sockets/send-head.ts';
+import { watchStall } from '../sockets/stall.ts';
+import { type Passage, stalled, upstreamError } from './passage.ts';
 import { relayInformation } from './relay-information.ts';
 import { relayResponse } from './relay-response.ts';
 import { upstreamRequest } from './upstream-request.ts';
@@ -71,15 +73,20 @@ export function forwardHttp(passage: Passage, response: ServerResponse): void {
   const attempt = (reuse: boolean) => {
     const current = upstreamRequest(passage, { framing, upgrade: false, reuse, signal: giveUp.signal });
     upstream = current;
-    let answered = false;
+    let answered: IncomingMessage | undefined;
     relayInformation(current, request, response);
     current.on('response', (answer) => {
-      answered = true;
+      answered = answer;
       relayResponse(answer, request, response, (error) => fail(upstreamError(error, route)));
     });
     current.on('error', (error) => {
-      // After the answer has begun, its own end decides: a server may well answer without reading the whole request.
-      if (settled || answered) return;
+      if (settled) return;
+      if (answered !== undefined) {
+        // How the answer ends decides: a server may well answer without reading the whole request. Only an answer that
+        // is delimited by the end of the connection would look complete after this.
+        if (isUntilClose(answered)) fail(upstreamError(error, route));
+        return;
+      }
       // A kept connection may have been closed by the server just as it was taken.
       if (current.reusedSocket && repeatable && !(error instanceof AenvError)) attempt(false);
       else fail(upstreamError(error, route));
@@ -88,8 +95,9 @@ export function forwardHttp(passage: Passage, response: ServerResponse): void {
       current.end();
       return;
     }
-    current.flushHeaders();
+    sendHead(current);
     request.pipe(current, { end: false });
+    watchStall(request, config.stalledMs, () => fail(stalled(route)));
     request.once('end', () => {
       if (framing === 'chunked' && request.rawTrailers.length > 0) {
         current.addTrailers(toPairs(forwardedTrailers(request.rawTrailers)));
@@ -103,4 +111,8 @@ export function forwardHttp(passage: Passage, response: ServerResponse): void {
   } catch (error) {
     fail(upstreamError(error, route));
   }
+}
+
+function isUntilClose(answer: IncomingMessage): boolean {
+  return answer.headers['content-length'] === undefined && answer.headers['transfer-encoding'] === undefined;
 }

@@ -105,7 +105,7 @@ export function forwardUpgrade(passage: Passage, socket: Duplex, head: Buffer): 
     for (const chunk of early) guest.write(chunk);
     const isWebSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
     const halfOpenMs = isWebSocket ? config.webSocketHalfOpenMs : config.upgradeHalfOpenMs;
-    splice(socket, guest, halfOpenMs, () => settle({ kind: 'upgraded' }));
+    splice(socket, guest, { halfOpenMs, stalledMs: config.stalledMs }, () => settle({ kind: 'upgraded' }));
   });
   upstream.end();
 }

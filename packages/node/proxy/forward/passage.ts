@@ -29,3 +29,9 @@ export function upstreamError(error: unknown, route: SandboxRoute): AenvError {
     { details: { sandboxId: route.sandboxId, port: route.port }, cause: error },
   );
 }
+
+export function stalled(route: SandboxRoute): AenvError {
+  return new AenvError('upstream_timeout', 'The server in the sandbox does not read the request.', {
+    details: { sandboxId: route.sandboxId, port: route.port },
+  });
+}

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { filterHeaders, hopByHop, toPairs } from '../headers/raw-headers.ts';
 import { relayedHeaders } from '../headers/response-headers.ts';
+import { sendHead } from '../sockets/send-head.ts';
 
 /**
  * Passes the answer of a server in a sandbox on to the client: status, headers as they are, body with back-pressure,
@@ -42,7 +43,7 @@ export function relayResponse(
     failOnce(error);
     return;
   }
-  response.flushHeaders();
+  sendHead(response);
 
   let received = 0;
   answer.on('data', (chunk: Buffer) => {

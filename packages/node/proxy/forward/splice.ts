@@ -1,13 +1,20 @@
 import type { Duplex } from 'node:stream';
 import { breakSocket, destroyAfterFlush } from '../sockets/ends.ts';
+import { watchStall } from '../sockets/stall.ts';
+
+export interface SpliceLimits {
+  /** `ms` without a byte after which the second direction is cut when the first one has ended */
+  readonly halfOpenMs: number;
+  /** `ms` that bytes may wait for a side that does not take them */
+  readonly stalledMs: number;
+}
 
 /**
  * Joins two connections until both are closed. Bytes and their ends pass in both directions with back-pressure; an
- * abrupt end of one breaks the other. Once one direction has ended, the other one is cut when nothing moved in it for
- * `halfOpenMs`, so that a peer which never closes holds nothing.
+ * abrupt end of one breaks the other. There is no limit for quiet connections.
  * @param done called once, when both are closed
  */
-export function splice(a: Duplex, b: Duplex, halfOpenMs: number, done: () => void): void {
+export function splice(a: Duplex, b: Duplex, limits: SpliceLimits, done: () => void): void {
   let timer: NodeJS.Timeout | undefined;
   let open = 2;
   const cut = () => {
@@ -19,7 +26,7 @@ export function splice(a: Duplex, b: Duplex, halfOpenMs: number, done: () => voi
     from.on('error', () => breakSocket(to));
     from.on('data', onData);
     from.once('end', () => {
-      timer ??= setTimeout(cut, halfOpenMs);
+      timer ??= setTimeout(cut, limits.halfOpenMs);
     });
     from.once('close', () => {
       if (--open === 0) {
@@ -33,6 +40,7 @@ export function splice(a: Duplex, b: Duplex, halfOpenMs: number, done: () => voi
         destroyAfterFlush(to);
       }
     });
+    watchStall(from, limits.stalledMs, cut);
     from.pipe(to);
   };
   join(a, b);
