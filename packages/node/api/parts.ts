@@ -1,0 +1,27 @@
+import type { Logger } from '@aenv/platform/observability/logger.ts';
+import type { KeyStore } from '../auth/key-store.ts';
+import type { NodeMetrics } from '../observability/prometheus.ts';
+import type { SandboxService } from '../sandboxes/contract.ts';
+import type { TemplateService } from '../templates/contract.ts';
+
+/** The settings that the API follows. */
+export interface ApiSettings {
+  /** longest time to live, in seconds */
+  readonly maxTimeoutSeconds: number;
+  /** largest JSON body, in bytes */
+  readonly jsonBodyBytes: number;
+  /** what clients are told to put after `PORT-SANDBOXID.`; absent when no domain leads here */
+  readonly domain?: string | undefined;
+}
+
+/** What the API is made of. */
+export interface ApiParts {
+  readonly sandboxes: SandboxService;
+  readonly templates: TemplateService;
+  readonly keys: KeyStore;
+  readonly settings: ApiSettings;
+  readonly log: Logger;
+  readonly metrics: NodeMetrics;
+  /** version of the product */
+  readonly version: string;
+}

@@ -1,0 +1,54 @@
+import type { Template as TemplateAnswer, TemplateWithBuilds } from '@aenv/contracts/api/template.ts';
+import type { Template } from '../../templates/contract.ts';
+
+const NAMESPACE = 'default';
+
+export function presentTemplate(template: Template): TemplateAnswer {
+  return {
+    ...named(template),
+    ...size(template),
+    buildID: template.buildId,
+    buildCount: 1,
+    buildStatus: 'ready',
+    createdBy: null,
+  };
+}
+
+export function presentTemplateWithBuilds(template: Template): TemplateWithBuilds {
+  const time = template.updatedAt.toISOString();
+  return {
+    ...named(template),
+    builds: [
+      {
+        ...size(template),
+        buildID: template.buildId,
+        status: 'ready',
+        createdAt: template.createdAt.toISOString(),
+        updatedAt: time,
+        finishedAt: time,
+      },
+    ],
+  };
+}
+
+function named(template: Template) {
+  return {
+    templateID: template.templateId,
+    public: false,
+    aliases: [...template.aliases],
+    names: template.aliases.map((alias) => `${NAMESPACE}/${alias}`),
+    createdAt: template.createdAt.toISOString(),
+    updatedAt: template.updatedAt.toISOString(),
+    lastSpawnedAt: template.lastSpawnedAt?.toISOString() ?? null,
+    spawnCount: template.spawnCount,
+  };
+}
+
+function size(template: Template) {
+  return {
+    cpuCount: template.cpuCount,
+    memoryMB: template.memoryMb,
+    diskSizeMB: template.diskSizeMb,
+    envdVersion: template.envdVersion,
+  };
+}

@@ -1,0 +1,26 @@
+import type { Route } from '../http/route.ts';
+import { openApiDocument } from '../openapi.ts';
+import type { ApiParts } from '../parts.ts';
+import { createSandboxRoutes } from './create-sandbox.ts';
+import { listSandboxesRoutes } from './list-sandboxes.ts';
+import { oneSandboxRoutes } from './one-sandbox.ts';
+import { serviceRoutes } from './service.ts';
+import { templateRoutes } from './templates.ts';
+import { unservedRoutes } from './unserved.ts';
+
+/** Every route, in the order in which they are matched: a fixed word stands before a parameter in its place. */
+export function allRoutes(parts: ApiParts): readonly Route[] {
+  let document: string | undefined;
+  const routes: readonly Route[] = [
+    ...serviceRoutes(parts, () => {
+      document ??= JSON.stringify(openApiDocument(routes, parts.version), null, 2);
+      return document;
+    }),
+    ...unservedRoutes(),
+    ...createSandboxRoutes(parts),
+    ...listSandboxesRoutes(parts),
+    ...oneSandboxRoutes(parts),
+    ...templateRoutes(parts),
+  ];
+  return routes;
+}

@@ -1,0 +1,64 @@
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import type { Method, Route } from '../http/route.ts';
+
+/** Routes of the E2B API that are known and not served yet, with the feature that they belong to. */
+const UNSERVED: readonly (readonly [Method, string, string])[] = [
+  ['POST', '/sandboxes/{sandboxID}/pause', 'pausing sandboxes'],
+  ['POST', '/sandboxes/{sandboxID}/resume', 'pausing sandboxes'],
+  ['POST', '/sandboxes/{sandboxID}/fork', 'forking sandboxes'],
+  ['POST', '/sandboxes/{sandboxID}/snapshots', 'snapshots'],
+  ['GET', '/snapshots', 'snapshots'],
+  ['PUT', '/sandboxes/{sandboxID}/network', 'changing egress rules'],
+  ['GET', '/sandboxes/metrics', 'metrics of sandboxes'],
+  ['GET', '/sandboxes/{sandboxID}/metrics', 'metrics of sandboxes'],
+  ['GET', '/sandboxes/{sandboxID}/logs', 'logs of sandboxes'],
+  ['GET', '/v2/sandboxes/{sandboxID}/logs', 'logs of sandboxes'],
+  ['POST', '/templates', 'building templates'],
+  ['POST', '/v2/templates', 'building templates'],
+  ['POST', '/v3/templates', 'building templates'],
+  ['POST', '/templates/tags', 'tags of templates'],
+  ['DELETE', '/templates/tags', 'tags of templates'],
+  ['POST', '/templates/{templateID}', 'building templates'],
+  ['DELETE', '/templates/{templateID}', 'deleting templates'],
+  ['PATCH', '/templates/{templateID}', 'changing templates'],
+  ['PATCH', '/v2/templates/{templateID}', 'changing templates'],
+  ['GET', '/templates/{templateID}/tags', 'tags of templates'],
+  ['GET', '/templates/{templateID}/files/{hash}', 'building templates'],
+  ['POST', '/templates/{templateID}/builds/{buildID}', 'building templates'],
+  ['POST', '/v2/templates/{templateID}/builds/{buildID}', 'building templates'],
+  ['GET', '/templates/{templateID}/builds/{buildID}/status', 'building templates'],
+  ['GET', '/templates/{templateID}/builds/{buildID}/logs', 'building templates'],
+  ['GET', '/volumes', 'volumes'],
+  ['POST', '/volumes', 'volumes'],
+  ['GET', '/volumes/{volumeID}', 'volumes'],
+  ['DELETE', '/volumes/{volumeID}', 'volumes'],
+  ['GET', '/secrets', 'secrets'],
+  ['POST', '/secrets', 'secrets'],
+  ['GET', '/secrets/{secretID}', 'secrets'],
+  ['POST', '/secrets/{secretID}', 'secrets'],
+  ['DELETE', '/secrets/{secretID}', 'secrets'],
+  ['GET', '/api-keys', 'managing API keys'],
+  ['POST', '/api-keys', 'managing API keys'],
+  ['PATCH', '/api-keys/{keyID}', 'managing API keys'],
+  ['DELETE', '/api-keys/{keyID}', 'managing API keys'],
+  ['POST', '/access-tokens', 'access tokens'],
+  ['DELETE', '/access-tokens/{tokenID}', 'access tokens'],
+  ['GET', '/teams/{teamID}/metrics', 'metrics of teams'],
+  ['GET', '/teams/{teamID}/metrics/max', 'metrics of teams'],
+  ['GET', '/nodes', 'listing nodes'],
+  ['GET', '/nodes/{nodeID}', 'listing nodes'],
+];
+
+/** Answers 501 with the name of the feature, so that a client learns more than "not found". */
+export function unservedRoutes(): readonly Route[] {
+  return UNSERVED.map(([method, path, feature]) => ({
+    method,
+    path,
+    summary: `Not served yet: ${feature}`,
+    hidden: true,
+    answers: [],
+    handle() {
+      throw new AenvError('not_served', `not served yet: ${feature}`);
+    },
+  }));
+}

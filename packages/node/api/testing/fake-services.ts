@@ -1,0 +1,120 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import type { CreateSandbox, ListPage, ListQuery, SandboxService, SandboxView } from '../../sandboxes/contract.ts';
+import { type Ledger, openLedger } from '../../store/ledger.ts';
+import { type SandboxRecord, toView } from '../../store/sandbox-record.ts';
+import { fullTemplate } from '../../store/testing/records.ts';
+import type { Template, TemplateService } from '../../templates/contract.ts';
+
+/** Sandboxes that are rows of a real ledger and nothing more: no VM, no waiting. */
+export class FakeSandboxes implements SandboxService {
+  readonly created: CreateSandbox[] = [];
+  readonly calls: (readonly [string, string, number])[] = [];
+  /** thrown by the next call, once */
+  failure: unknown;
+  readonly #folder = mkdtempSync(join(tmpdir(), 'aenv-api-'));
+  readonly #ledger: Ledger = openLedger(this.#folder);
+  readonly #templates: TemplateService;
+  #clock = Date.UTC(2026, 0, 1);
+
+  constructor(templates: TemplateService) {
+    this.#templates = templates;
+  }
+
+  async create(options: CreateSandbox): Promise<SandboxView> {
+    this.#fail();
+    const template = this.#templates.resolve(options.template);
+    this.created.push(options);
+    this.#clock += 1000;
+    const startedAt = new Date(this.#clock);
+    const record: SandboxRecord = {
+      sandboxId: `i${randomBytes(10).toString('hex')}`,
+      state: 'running',
+      templateId: template.templateId,
+      ...(template.aliases[0] === undefined ? {} : { alias: template.aliases[0] }),
+      createdAt: startedAt,
+      startedAt,
+      endAt: new Date(this.#clock + options.timeoutSeconds * 1000),
+      cpuCount: template.cpuCount,
+      memoryMb: template.memoryMb,
+      diskSizeMb: template.diskSizeMb,
+      metadata: options.metadata,
+      envVars: options.envVars,
+      secure: options.secure,
+      envdVersion: template.envdVersion,
+      ...(options.secure ? { envdAccessToken: 'envd-token' } : {}),
+      ...(options.network.allowPublicTraffic ? {} : { trafficAccessToken: 'traffic-token' }),
+      allowInternetAccess: options.allowInternetAccess,
+      network: options.network,
+      onTimeout: 'kill',
+      autoResume: false,
+      hostSecret: 'host-secret',
+    };
+    this.#ledger.sandboxes.insert(record);
+    return toView(record);
+  }
+
+  get(sandboxId: string): SandboxView {
+    this.#fail();
+    const record = this.#ledger.sandboxes.get(sandboxId);
+    if (record?.state === 'running') return toView(record);
+    throw new AenvError('sandbox_not_found', `sandbox ${sandboxId} not found`);
+  }
+
+  list(query: ListQuery): ListPage {
+    const page = this.#ledger.sandboxes.list(query);
+    return { ...page, items: page.items.map(toView) };
+  }
+
+  async connect(sandboxId: string, timeoutSeconds: number) {
+    this.calls.push(['connect', sandboxId, timeoutSeconds]);
+    return { view: this.get(sandboxId), resumed: false };
+  }
+
+  async setTimeout(sandboxId: string, timeoutSeconds: number): Promise<void> {
+    this.get(sandboxId);
+    this.calls.push(['setTimeout', sandboxId, timeoutSeconds]);
+  }
+
+  async refresh(sandboxId: string, seconds: number): Promise<void> {
+    this.get(sandboxId);
+    this.calls.push(['refresh', sandboxId, seconds]);
+  }
+
+  async kill(sandboxId: string): Promise<void> {
+    this.get(sandboxId);
+    const change = { state: 'ended', endReason: 'killed', endedAt: new Date(this.#clock) } as const;
+    this.#ledger.sandboxes.update(sandboxId, 'running', change);
+  }
+
+  async close(): Promise<void> {
+    this.#ledger.close();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  #fail(): void {
+    const failure = this.failure;
+    this.failure = undefined;
+    if (failure !== undefined) throw failure;
+  }
+}
+
+export class FakeTemplates implements TemplateService {
+  templates: Template[] = [fullTemplate()];
+
+  list(): readonly Template[] {
+    return this.templates;
+  }
+
+  resolve(reference: string): Template {
+    const name = reference.replace(/^default\//, '').replace(/:default$/, '');
+    const found = this.templates.find((item) => item.templateId === name || item.aliases.includes(name));
+    if (found !== undefined) return found;
+    throw new AenvError('template_not_found', `template '${reference}' not found`);
+  }
+
+  recordSpawn(): void {}
+}

@@ -1,0 +1,64 @@
+import { SingleKeyStore } from '../../auth/key-store.ts';
+import { createLoggerOn } from '../../observability/logger.ts';
+import { createMetrics } from '../../observability/prometheus.ts';
+import { type Api, createApi } from '../api.ts';
+import type { RequestContext } from '../http/env.ts';
+import type { ApiSettings } from '../parts.ts';
+import { FakeSandboxes, FakeTemplates } from './fake-services.ts';
+
+export const KEY = `e2b_${'0a'.repeat(32)}`;
+
+/** Answers are compared as plain data. */
+export interface PlainAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Record<string, unknown>;
+  readonly list: readonly Record<string, unknown>[];
+  readonly text: string;
+}
+
+export interface ApiFixture extends AsyncDisposable {
+  readonly api: Api;
+  readonly sandboxes: FakeSandboxes;
+  readonly templates: FakeTemplates;
+  readonly logLines: string[];
+  /** A request with the key; `body` is sent as JSON unless it is text already. */
+  request(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<PlainAnswer>;
+}
+
+export interface RequestOptions {
+  readonly headers?: Record<string, string>;
+  readonly context?: RequestContext;
+}
+
+export function apiFixture(settings: Partial<ApiSettings> = {}): ApiFixture {
+  const templates = new FakeTemplates();
+  const sandboxes = new FakeSandboxes(templates);
+  const logLines: string[] = [];
+  const api = createApi({
+    sandboxes,
+    templates,
+    keys: new SingleKeyStore(KEY),
+    settings: { maxTimeoutSeconds: 86_400, jsonBodyBytes: 1024 * 1024, ...settings },
+    log: createLoggerOn({ write: (line: string) => logLines.push(line) }, 'debug'),
+    metrics: createMetrics({ process: false }),
+    version: '0.0.0',
+  });
+  return {
+    api,
+    sandboxes,
+    templates,
+    logLines,
+    async request(method, path, body, options = {}) {
+      const init: RequestInit = { method, headers: { 'X-API-Key': KEY, ...options.headers } };
+      if (body !== undefined) init.body = typeof body === 'string' ? body : JSON.stringify(body);
+      const response = await api.fetch(new Request(`http://node.test${path}`, init), options.context);
+      const text = await response.text();
+      const json = response.headers.get('content-type')?.startsWith('application/json') ? JSON.parse(text) : {};
+      return { status: response.status, headers: response.headers, body: json, list: json, text };
+    },
+    async [Symbol.asyncDispose]() {
+      await sandboxes.close();
+    },
+  };
+}
