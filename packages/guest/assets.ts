@@ -32,10 +32,10 @@ export async function ensureGuestAssets(options: BuildOptions): Promise<GuestAss
   const debian = { workDir: join(dir, 'debian'), log: options.log, ...(signal === undefined ? {} : { signal }) };
 
   const native = await buildNative({ cache, toolchain: describe(COMPILER_PACKAGES), signal });
-  const [kernel, tools] = await Promise.all([
+  const [kernel, tools] = await both(
     buildKernel(cache, dir, debian),
     buildTools({ cache, native, envd: await envdProgram(), packages: describe(DRIVE_PACKAGES), signal }),
-  ]);
+  );
   const initramfs = await buildInitramfs({ cache, native, kernel });
   return {
     kernel: { path: kernel.vmlinux, digest: kernel.digest, version: kernel.version },
@@ -43,6 +43,12 @@ export async function ensureGuestAssets(options: BuildOptions): Promise<GuestAss
     tools,
     native,
   };
+}
+
+/** Both results; when one fails, only after the other has ended too, so that no work goes on behind the caller. */
+async function both<A, B>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
+  await Promise.allSettled([a, b]);
+  return [await a, await b];
 }
 
 /** envd's main file, and everything that its bundle is made of: its sources, the contracts, the versions of packages. */

@@ -32,7 +32,7 @@ export async function modulesInOrder(folder: string, wanted: readonly string[]):
       throw new AenvError('asset_failed', `the kernel package has no usable module ${name}`);
     }
     visiting.add(name);
-    const data = await readFile(file);
+    const data = withoutSignature(await readFile(file));
     for (const dependency of moduleDependencies(data)) await visit(dependency);
     order.set(name, { name, data });
   };
@@ -42,6 +42,20 @@ export async function modulesInOrder(folder: string, wanted: readonly string[]):
 
 function moduleName(file: string): string {
   return basename(file.trim(), '.ko').replaceAll('-', '_');
+}
+
+const SIGNATURE_MARK = '~Module signature appended~\n';
+
+/**
+ * The module without the signature at its end (the kernel's scripts/sign-file.c: signature, a structure of 12 bytes
+ * whose last four are the signature's length, and a mark). The package's own signature was checked when it was fetched;
+ * checking one for each module on every boot costs an emulated processor tens of milliseconds.
+ */
+export function withoutSignature(module: Buffer): Buffer {
+  const mark = module.length - SIGNATURE_MARK.length;
+  if (mark < 12 || module.toString('latin1', mark) !== SIGNATURE_MARK) return module;
+  const length = module.readUInt32BE(mark - 4);
+  return length > mark - 12 ? module : module.subarray(0, mark - 12 - length);
 }
 
 /** The `depends=` entry of a module's `.modinfo` section, where all strings end with a zero byte. */

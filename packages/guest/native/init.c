@@ -162,14 +162,33 @@ static void set_sysctls(void)
 	write_text("/proc/sys/fs/inotify/max_user_watches", "524288");
 	write_text("/proc/sys/fs/inotify/max_user_instances", "1024");
 	/* there are no modules that a program of the root could load */
-	write_text("/proc/sys/kernel/modprobe", "");
+	write_text("/proc/sys/kernel/modprobe", "\n");
 }
 
-/* A file of the root that is made new; whatever had its name before (a link, a pipe) is neither followed nor opened. */
-static void replace_file(const char *path, const char *text)
+static bool has_content(const char *path, const char *text)
+{
+	char found[256];
+	size_t size = strlen(text);
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	bool same = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == (off_t)size &&
+		    size <= sizeof found && read(fd, found, size) == (ssize_t)size && memcmp(found, text, size) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	return same;
+}
+
+/*
+ * A file of the root with this content. Whatever else had its name before (a link, a pipe) gives way and is neither
+ * followed nor opened for writing; a root where nothing can be made is none of init's business.
+ */
+static void provide_file(const char *path, const char *text)
 {
 	int fd;
 
+	if (has_content(path, text))
+		return;
 	unlink(path);
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0)
@@ -187,10 +206,10 @@ static void write_names(const struct boot_config *config)
 	mkdir("/etc", 0755);
 	if (config->has_net) {
 		snprintf(text, sizeof text, "nameserver %d.%d.%d.%d\n", gateway[0], gateway[1], gateway[2], gateway[3]);
-		replace_file("/etc/resolv.conf", text);
+		provide_file("/etc/resolv.conf", text);
 	}
 	if (lstat("/etc/hosts", &st) != 0)
-		replace_file("/etc/hosts", "127.0.0.1 localhost\n");
+		provide_file("/etc/hosts", "127.0.0.1 localhost\n");
 }
 
 int init_main(int argc, char **argv)
