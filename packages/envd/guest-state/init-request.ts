@@ -1,0 +1,51 @@
+import type { InitRequest } from '@aenv/contracts/envd/host-api.ts';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { isRecord, isStringMap } from './state.ts';
+
+const TEXT_FIELDS = [
+  'timestamp',
+  'defaultUser',
+  'defaultWorkdir',
+  'sandboxId',
+  'templateId',
+  'hostname',
+  'seed',
+] as const;
+
+/**
+ * Checks the body of POST /init. Unknown fields are ignored, so that an older guest still works with a newer host.
+ * @throws AenvError `invalid_request` with the field's name
+ */
+export function parseInitRequest(body: unknown): InitRequest {
+  if (body === undefined) return {};
+  if (!isRecord(body)) throw new AenvError('invalid_request', 'the body must be a JSON object');
+  const request: Record<string, unknown> = {};
+  for (const field of TEXT_FIELDS) {
+    const value = body[field];
+    if (value === undefined || value === null) continue;
+    if (typeof value !== 'string') throw new AenvError('invalid_request', `${field} must be a string`);
+    request[field] = value;
+  }
+  if (body.envVars !== undefined && body.envVars !== null) {
+    if (!isStringMap(body.envVars)) throw new AenvError('invalid_request', 'envVars must map names to strings');
+    request.envVars = body.envVars;
+  }
+  if (body.accessToken !== undefined) {
+    if (body.accessToken !== null && typeof body.accessToken !== 'string') {
+      throw new AenvError('invalid_request', 'accessToken must be a string or null');
+    }
+    request.accessToken = body.accessToken;
+  }
+  return request;
+}
+
+/**
+ * RFC 3339 to the argument of `clock set`: seconds since the epoch, with the fraction as it is written.
+ * @throws AenvError `invalid_request`
+ */
+export function parseTimestamp(text: string): { readonly seconds: number; readonly nanoseconds: number } {
+  const match = /^(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(?:\.(\d{1,9})\d*)?([Zz]|[+-]\d\d:\d\d)$/.exec(text);
+  const ms = match === null ? Number.NaN : Date.parse(`${match[1]}${match[3]}`);
+  if (!Number.isFinite(ms) || ms < 0) throw new AenvError('invalid_request', 'timestamp must be an RFC 3339 time');
+  return { seconds: ms / 1000, nanoseconds: Number((match?.[2] ?? '').padEnd(9, '0')) };
+}

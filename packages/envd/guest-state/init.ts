@@ -1,0 +1,100 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { BOOT_ID_HEADER, HOST_SECRET_HEADER, type InitRequest } from '@aenv/contracts/envd/host-api.ts';
+import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { equalSecrets, header } from '../server/access.ts';
+import { sendEmpty } from '../server/answer.ts';
+import { readJson } from '../server/body.ts';
+import { describeError, type Log } from '../server/log.ts';
+import type { GuestSystem } from './guest-system.ts';
+import { parseInitRequest, parseTimestamp } from './init-request.ts';
+import type { GuestState, StateStore } from './state.ts';
+
+const BODY_MAX = 1024 * 1024;
+// 32 bytes in hex or base64; the lower limit only keeps out what cannot be a secret.
+const SECRET_MIN = 16;
+const SECRET_MAX = 512;
+
+/** POST /init: the host tells this guest who it is and who may use it. Calls are served one after the other. */
+export class InitHandler {
+  readonly #state: StateStore;
+  readonly #system: GuestSystem;
+  readonly #log: Log;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(state: StateStore, system: GuestSystem, log: Log) {
+    this.#state = state;
+    this.#system = system;
+    this.#log = log;
+  }
+
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const arrived = performance.now();
+    const secret = this.authorize(request);
+    const init = parseInitRequest(await readJson(request, BODY_MAX));
+    const turn = this.#last.then(() => this.#apply(secret, init, arrived));
+    this.#last = turn.catch(() => {});
+    await turn;
+    sendEmpty(response, { 'x-envd-version': ENVD_VERSION, [BOOT_ID_HEADER]: await this.#system.bootId() });
+  }
+
+  /**
+   * Whether this is the host. Before the first call anyone is: no code of the user runs then.
+   * @throws AenvError `envd_unauthorized`
+   */
+  authorize(request: IncomingMessage): string {
+    const given = header(request, HOST_SECRET_HEADER) ?? '';
+    const expected = this.#state.current.hostSecret;
+    const valid =
+      expected === undefined ? given.length >= SECRET_MIN && given.length <= SECRET_MAX : equalSecrets(given, expected);
+    if (!valid) throw new AenvError('envd_unauthorized', 'this path is for the host of the sandbox only');
+    return given;
+  }
+
+  async #apply(secret: string, init: InitRequest, arrived: number): Promise<void> {
+    const before = this.#state.current;
+    // Two first calls at once: the second one has waited, and the secret is set by now.
+    if (before.hostSecret !== undefined && !equalSecrets(secret, before.hostSecret)) {
+      throw new AenvError('envd_unauthorized', 'this path is for the host of the sandbox only');
+    }
+    // Time and entropy are what a clone must not run without, so a failure here fails the call.
+    if (init.timestamp !== undefined) await this.#setClock(init.timestamp, arrived);
+    if (init.seed !== undefined) await this.#system.reseed(Buffer.from(init.seed, 'base64'));
+    const state = merge(before, secret, init);
+    this.#state.save(state);
+    if (state.sandboxId !== undefined && (state.sandboxId !== before.sandboxId || state.hostname !== before.hostname)) {
+      await this.#setIdentity(state, state.sandboxId);
+    }
+  }
+
+  async #setClock(timestamp: string, arrived: number): Promise<void> {
+    const { seconds, nanoseconds } = parseTimestamp(timestamp);
+    const elapsed = Math.round((performance.now() - arrived) * 1e6);
+    const total = BigInt(seconds) * 1_000_000_000n + BigInt(nanoseconds + elapsed);
+    const fraction = String(total % 1_000_000_000n).padStart(9, '0');
+    await this.#system.setClock(`${total / 1_000_000_000n}.${fraction}`);
+  }
+
+  /** A root file system that takes no files still makes a sandbox that runs. */
+  async #setIdentity(state: GuestState, sandboxId: string): Promise<void> {
+    const identity = { hostname: state.hostname ?? sandboxId, sandboxId, templateId: state.templateId };
+    try {
+      await this.#system.setIdentity(identity);
+    } catch (error) {
+      this.#log('warn', 'setting the identity failed in part', { error: describeError(error) });
+    }
+  }
+}
+
+function merge(before: GuestState, hostSecret: string, init: InitRequest): GuestState {
+  const { accessToken, timestamp: _timestamp, seed: _seed, envVars, ...fields } = init;
+  const { accessToken: token, ...rest } = before;
+  const next = accessToken === undefined ? token : (accessToken ?? undefined);
+  return {
+    ...rest,
+    ...fields,
+    hostSecret,
+    ...(next === undefined ? {} : { accessToken: next }),
+    envVars: envVars ?? before.envVars,
+  };
+}

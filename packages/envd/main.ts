@@ -1,0 +1,21 @@
+import { startEnvd } from './server/envd.ts';
+import { describeError, stderrLog } from './server/log.ts';
+import { GUEST_OPTIONS } from './server/options.ts';
+
+// envd in the guest. Whatever was not foreseen ends it, and init starts it again: its state is in a file.
+function die(error: unknown): void {
+  stderrLog('error', 'envd ends', { error: describeError(error) });
+  process.exit(1);
+}
+
+process.on('uncaughtException', die);
+process.on('unhandledRejection', die);
+process.umask(0o022);
+
+startEnvd(GUEST_OPTIONS).then((envd) => {
+  stderrLog('info', 'envd listens', { port: envd.port, uptimeMs: Math.round(performance.now()) });
+  // After the first answers: loading takes a while, and the host is waiting for them.
+  setTimeout(() => {
+    envd.warmUp().catch(die);
+  }, 250).unref();
+}, die);

@@ -1,0 +1,14 @@
+import type { StateStore } from '../guest-state/state.ts';
+import type { ProcessTable } from '../process/process-table.ts';
+import type { Users } from '../users/users.ts';
+import type { Log } from './log.ts';
+import type { EnvdOptions } from './options.ts';
+
+/** What the services of one envd share. */
+export interface EnvdContext {
+  readonly options: EnvdOptions;
+  readonly state: StateStore;
+  readonly users: Users;
+  readonly processes: ProcessTable;
+  readonly log: Log;
+}
