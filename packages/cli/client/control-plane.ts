@@ -1,0 +1,137 @@
+import { CliError } from '../output/cli-error.ts';
+import type { Settings } from './settings.ts';
+
+/** A sandbox as the API lists it; the fields that the CLI shows or needs. */
+export interface SandboxInfo {
+  readonly sandboxID: string;
+  readonly templateID: string;
+  readonly alias?: string;
+  readonly state?: string;
+  readonly startedAt?: string;
+  readonly endAt?: string;
+  readonly cpuCount?: number;
+  readonly memoryMB?: number;
+  readonly diskSizeMB?: number;
+  readonly metadata?: Readonly<Record<string, string>>;
+  readonly envdAccessToken?: string;
+}
+
+export interface TemplateInfo {
+  readonly templateID: string;
+  readonly aliases: readonly string[];
+  readonly cpuCount: number;
+  readonly memoryMB: number;
+  readonly diskSizeMB: number;
+  readonly spawnCount: number;
+  readonly updatedAt: string;
+}
+
+export interface CreateOptions {
+  readonly templateID: string;
+  readonly timeout: number;
+  readonly envVars?: Readonly<Record<string, string>>;
+  readonly metadata?: Readonly<Record<string, string>>;
+  readonly allow_internet_access?: boolean;
+}
+
+/** An answer of the API that is an error; `status` is HTTP's. */
+export class ApiError extends CliError {
+  readonly status: number;
+
+  constructor(status: number, message: string, remediation?: string) {
+    super(message, remediation);
+    this.status = status;
+  }
+}
+
+/** The control plane, as any HTTP client would use it. */
+export class ControlPlane {
+  readonly settings: Settings;
+
+  constructor(settings: Settings) {
+    this.settings = settings;
+  }
+
+  async create(options: CreateOptions): Promise<SandboxInfo> {
+    return (await this.#request('POST', '/v2/sandboxes', options)) as SandboxInfo;
+  }
+
+  async get(sandboxId: string): Promise<SandboxInfo> {
+    return (await this.#request('GET', `/sandboxes/${encodeURIComponent(sandboxId)}`)) as SandboxInfo;
+  }
+
+  /** All sandboxes that match, page after page. `signal` bounds the whole. */
+  async list(query: URLSearchParams, signal?: AbortSignal): Promise<SandboxInfo[]> {
+    const all: SandboxInfo[] = [];
+    const page = new URLSearchParams(query);
+    for (;;) {
+      const response = await this.#send('GET', `/v2/sandboxes?${page}`, undefined, signal);
+      all.push(...((await response.json()) as SandboxInfo[]));
+      const next = response.headers.get('x-next-token');
+      if (next === null || next === '') return all;
+      page.set('nextToken', next);
+    }
+  }
+
+  async connect(sandboxId: string, timeout: number): Promise<SandboxInfo> {
+    const path = `/v2/sandboxes/${encodeURIComponent(sandboxId)}/connect`;
+    return (await this.#request('POST', path, { timeout })) as SandboxInfo;
+  }
+
+  async setTimeout(sandboxId: string, seconds: number): Promise<void> {
+    await this.#request('POST', `/sandboxes/${encodeURIComponent(sandboxId)}/timeout`, { timeout: seconds });
+  }
+
+  async refresh(sandboxId: string, seconds: number): Promise<void> {
+    await this.#request('POST', `/sandboxes/${encodeURIComponent(sandboxId)}/refreshes`, { duration: seconds });
+  }
+
+  async kill(sandboxId: string): Promise<void> {
+    await this.#request('DELETE', `/sandboxes/${encodeURIComponent(sandboxId)}`);
+  }
+
+  async templates(signal?: AbortSignal): Promise<TemplateInfo[]> {
+    return (await (await this.#send('GET', '/templates', undefined, signal)).json()) as TemplateInfo[];
+  }
+
+  async #request(method: string, path: string, body?: unknown): Promise<unknown> {
+    const response = await this.#send(method, path, body);
+    const text = await response.text();
+    return text === '' ? undefined : JSON.parse(text);
+  }
+
+  async #send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+    const headers: Record<string, string> = { 'x-api-key': this.settings.apiKey };
+    if (body !== undefined) headers['content-type'] = 'application/json';
+    let response: Response;
+    try {
+      response = await fetch(`${this.settings.url}${path}`, {
+        method,
+        headers,
+        redirect: 'error',
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        signal: signal ?? AbortSignal.timeout(120_000),
+      });
+    } catch (error) {
+      const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
+      throw new CliError(`cannot reach ${this.settings.url}: ${cause}`, 'Is the daemon up? `aenv up` starts it here.');
+    }
+    if (!response.ok) throw await toError(response, this.settings.url);
+    return response;
+  }
+}
+
+async function toError(response: Response, url: string): Promise<ApiError> {
+  const text = await response.text();
+  let message = `${url} answered ${response.status}`;
+  let remediation: string | undefined;
+  try {
+    const body = JSON.parse(text) as { message?: unknown; remediation?: unknown };
+    if (typeof body.message === 'string') message = body.message;
+    if (typeof body.remediation === 'string') remediation = body.remediation;
+  } catch {
+    // Not our server, or something in between.
+  }
+  if (response.status === 401) remediation = 'Check the key with `aenv auth`, or AENV_API_KEY.';
+  return new ApiError(response.status, message, remediation);
+}

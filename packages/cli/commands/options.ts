@@ -1,0 +1,36 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { SettingsFlags } from '../client/settings.ts';
+
+/** `KEY=VALUE`, may be given more than once; the value may hold further equals signs and may be empty. */
+export function collectPair(text: string, previous: Record<string, string> = {}): Record<string, string> {
+  const at = text.indexOf('=');
+  if (at < 1) throw new InvalidArgumentError('Must be of the form KEY=VALUE.');
+  return { ...previous, [text.slice(0, at)]: text.slice(at + 1) };
+}
+
+/** Whole seconds, greater than 0. */
+export function parseSeconds(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value <= 0) throw new InvalidArgumentError('Must be whole seconds above 0.');
+  return value;
+}
+
+export const timeoutOption = () =>
+  new Option('--timeout <seconds>', 'time to live of the sandbox').argParser(parseSeconds).default(300);
+
+export const outputOption = () =>
+  new Option('--output <format>', 'table or json; default: a table on a terminal, JSON in a pipe');
+
+export const envOption = () =>
+  new Option('-e, --env <KEY=VALUE>', 'environment variable, may be repeated')
+    .argParser(collectPair)
+    .default({}, 'none');
+
+export const metadataOption = () =>
+  new Option('--metadata <KEY=VALUE>', 'metadata, may be repeated').argParser(collectPair).default({}, 'none');
+
+/** The flags of the program itself, wherever they stood. */
+export function globalFlags(command: Command): SettingsFlags {
+  const { url, apiKey } = command.optsWithGlobals<SettingsFlags>();
+  return { ...(url === undefined ? {} : { url }), ...(apiKey === undefined ? {} : { apiKey }) };
+}
