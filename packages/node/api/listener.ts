@@ -48,6 +48,8 @@ function toRequest(incoming: IncomingMessage): Request {
 }
 
 async function send(response: Response, outgoing: ServerResponse): Promise<void> {
+  // Whoever owns the server may have answered already, for example a body that came too slowly.
+  if (outgoing.headersSent || outgoing.destroyed) return;
   const content = response.body === null ? undefined : Buffer.from(await response.arrayBuffer());
   const headers: Record<string, string | number> = Object.fromEntries(response.headers);
   if (content !== undefined) headers['content-length'] = content.length;

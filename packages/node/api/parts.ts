@@ -1,5 +1,6 @@
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { KeyStore } from '../auth/key-store.ts';
+import type { Config } from '../config/schema.ts';
 import type { NodeMetrics } from '../observability/prometheus.ts';
 import type { SandboxService } from '../sandboxes/contract.ts';
 import type { TemplateService } from '../templates/contract.ts';
@@ -12,6 +13,15 @@ export interface ApiSettings {
   readonly jsonBodyBytes: number;
   /** what clients are told to put after `PORT-SANDBOXID.`; absent when no domain leads here */
   readonly domain?: string | undefined;
+}
+
+/** The settings of the API out of the node's configuration. */
+export function apiSettings(config: Pick<Config, 'limits' | 'proxy'>): ApiSettings {
+  return {
+    maxTimeoutSeconds: config.limits.maxTimeoutSeconds,
+    jsonBodyBytes: config.limits.jsonBodyBytes,
+    domain: config.proxy.domains[0],
+  };
 }
 
 /** What the API is made of. */

@@ -71,13 +71,13 @@ describe('configuration', () => {
       env: {
         ...env,
         AENV_PROXY_DOMAINS: 'a.test, b.test:8443',
-        AENV_NETWORK_ALWAYS_DENIED_CIDRS: '10.0.0.0/8,fd00::/8',
+        AENV_NETWORK_ALWAYS_DENIED_CIDRS: '10.0.0.0/8, 192.0.2.0/24',
         AENV_LIMITS_MEMORY_SHARE: '0.25',
         AENV_LISTEN: '[::1]:0',
       },
     });
     assert.deepEqual(config.proxy.domains, ['a.test', 'b.test:8443']);
-    assert.deepEqual(config.network.alwaysDeniedCidrs, ['10.0.0.0/8', 'fd00::/8']);
+    assert.deepEqual(config.network.alwaysDeniedCidrs, ['10.0.0.0/8', '192.0.2.0/24']);
     assert.equal(config.limits.memoryShare, 0.25);
     assert.deepEqual(config.listen, { host: '::1', port: 0 });
   });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { absolutePath, cidr, cidr4, domain, type KeyMeta, keyMeta, listenAddress } from './values.ts';
+import { absolutePath, cidr4, domain, type KeyMeta, keyMeta, listenAddress } from './values.ts';
 
 /** A key with its default (as TOML would spell it) and what the reference says of it. */
 function key<T extends z.ZodType>(schema: T, fallback: z.input<T>, meta: KeyMeta) {
@@ -90,9 +90,9 @@ export const ConfigSchema = z.strictObject({
         kind: 'integer',
         meaning: 'first of the uids that VM processes run as, one for each slot; no accounts are made',
       }),
-      alwaysDeniedCidrs: key(z.array(cidr), [], {
+      alwaysDeniedCidrs: key(z.array(cidr4), [], {
         kind: 'list of strings',
-        meaning: 'ranges that no sandbox reaches, beside the host, other sandboxes and metadata addresses',
+        meaning: 'IPv4 ranges that no sandbox reaches, beside the host, other sandboxes and metadata addresses',
       }),
     })
     .prefault({}),
@@ -124,6 +124,10 @@ export const ConfigSchema = z.strictObject({
       connectTimeoutMs: key(integer(100, 600_000), 5000, {
         kind: 'integer',
         meaning: 'time to connect to a port of a sandbox, in ms',
+      }),
+      maxConnectionsPerSandbox: key(integer(1, 65_536), 512, {
+        kind: 'integer',
+        meaning: 'requests and upgraded connections of one sandbox at a time; one more is answered with 429',
       }),
     })
     .prefault({}),

@@ -1,4 +1,4 @@
-import { isIP, isIPv4, isIPv6 } from 'node:net';
+import { isIPv4, isIPv6 } from 'node:net';
 import { isAbsolute, normalize } from 'node:path';
 import { z } from 'zod';
 
@@ -42,14 +42,11 @@ export const listenAddress = z.string().transform((text, context): ListenAddress
   return { host, port };
 });
 
-/** An address range such as 10.0.0.0/8. */
-export const cidr = z.string().refine((text) => {
+/** An IPv4 range such as 10.0.0.0/8. */
+export const cidr4 = z.string().refine((text) => {
   const [address = '', bits = '', ...more] = text.split('/');
-  const version = isIP(address);
-  return version !== 0 && more.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128);
-}, 'must be an address range such as 10.0.0.0/8');
-
-export const cidr4 = cidr.refine((text) => !text.includes(':'), 'must be an IPv4 range');
+  return isIPv4(address) && more.length === 0 && /^\d{1,2}$/.test(bits) && Number(bits) <= 32;
+}, 'must be an IPv4 range such as 10.0.0.0/8');
 
 /** A domain name, lower case, without a leading dot. */
 export const domain = z

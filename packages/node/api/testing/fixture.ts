@@ -1,9 +1,10 @@
 import { SingleKeyStore } from '../../auth/key-store.ts';
+import { loadConfig } from '../../config/load.ts';
 import { createLoggerOn } from '../../observability/logger.ts';
 import { createMetrics } from '../../observability/prometheus.ts';
 import { type Api, createApi } from '../api.ts';
 import type { RequestContext } from '../http/env.ts';
-import type { ApiSettings } from '../parts.ts';
+import { type ApiSettings, apiSettings } from '../parts.ts';
 import { FakeSandboxes, FakeTemplates } from './fake-services.ts';
 
 export const KEY = `e2b_${'0a'.repeat(32)}`;
@@ -39,7 +40,7 @@ export function apiFixture(settings: Partial<ApiSettings> = {}): ApiFixture {
     sandboxes,
     templates,
     keys: new SingleKeyStore(KEY),
-    settings: { maxTimeoutSeconds: 86_400, jsonBodyBytes: 1024 * 1024, ...settings },
+    settings: { ...apiSettings(loadConfig({ env: { AENV_HOME: '/nonexistent' } })), ...settings },
     log: createLoggerOn({ write: (line: string) => logLines.push(line) }, 'debug'),
     metrics: createMetrics({ process: false }),
     version: '0.0.0',
