@@ -105,6 +105,7 @@ test('expiry ends what is due and nothing else, one that hangs does not hold up 
   assert.equal(f.sandboxes.get(stuck.sandboxId).state, 'running');
   await f.clock.advance(10_000);
   assert.equal(f.sandboxes.routes.lookup(stuck.sandboxId).kind, 'unavailable');
+  await f.sandboxes.routes.get(short.sandboxId)?.gone;
   assert.equal(f.ledger.sandboxes.get(short.sandboxId)?.endReason, 'expired');
   assert.equal(f.sandboxes.get(long.sandboxId).state, 'running');
   resolve();

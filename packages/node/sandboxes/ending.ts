@@ -3,6 +3,7 @@ import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { SandboxLedger } from '../store/sandbox-ledger.ts';
 import { LIVE_STATES } from '../store/sandbox-record.ts';
+import type { SerialLogs } from './launch/serial-logs.ts';
 import type { EndRequest, Lifecycle } from './lifecycle/state.ts';
 import { Gate } from './limits/gate.ts';
 import type { LiveSandbox } from './live/live-sandbox.ts';
@@ -12,6 +13,7 @@ import type { SandboxMetrics } from './metrics.ts';
 export interface EndingOptions {
   readonly sandboxes: LiveSandboxes;
   readonly ledger: SandboxLedger;
+  readonly serialLogs: SerialLogs;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: SandboxMetrics;
@@ -71,6 +73,7 @@ export class Ending {
     const { log, metrics, sandboxes } = this.#options;
     try {
       await this.#gate.run(() => live.resources.run(), never);
+      await this.#tidyLogs(live);
     } catch (error) {
       live.releaseError = error;
       metrics.releaseFailed();
@@ -97,6 +100,16 @@ export class Ending {
       this.#unwritten.delete(live);
       void live.gone.then(() => this.#options.sandboxes.delete(live));
     }
+  }
+
+  /** The console of a VM is of use only when it failed; the last of those are kept. */
+  async #tidyLogs(live: LiveSandbox): Promise<void> {
+    const { serialLogs, sandboxes } = this.#options;
+    const { incarnation } = live.record;
+    if (incarnation === undefined) return;
+    if (live.lifecycle.state === 'killing') return serialLogs.discard(incarnation);
+    const others = sandboxes.all().map((other) => (other === live ? '' : (other.record.incarnation ?? '')));
+    await serialLogs.prune(new Set(others));
   }
 
   /** The sandbox has just become final. */

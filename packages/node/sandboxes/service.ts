@@ -12,6 +12,7 @@ import { Ending } from './ending.ts';
 import { sandboxNotFound, sandboxNotRunning } from './errors.ts';
 import type { Launch, Launched } from './launch/launch.ts';
 import { Stopwatch } from './launch/phases.ts';
+import type { SerialLogs } from './launch/serial-logs.ts';
 import { isFinal } from './lifecycle/state.ts';
 import { Gate } from './limits/gate.ts';
 import type { ReadAvailableMemory } from './limits/memory.ts';
@@ -32,6 +33,7 @@ export interface LifecycleOptions {
   readonly launch: Launch;
   readonly limits: SandboxLimits;
   readonly keepEnded: { readonly days: number; readonly count: number };
+  readonly serialLogs: SerialLogs;
   readonly readAvailableMemory: ReadAvailableMemory;
   readonly clock: Clock;
   readonly log: Logger;

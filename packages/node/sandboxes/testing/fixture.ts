@@ -7,6 +7,7 @@ import { type Ledger, openLedger } from '../../store/ledger.ts';
 import type { Template, TemplateService } from '../../templates/contract.ts';
 import type { CreateSandbox } from '../contract.ts';
 import { createLaunch } from '../launch/launch.ts';
+import { SerialLogs } from '../launch/serial-logs.ts';
 import { type LifecycleOptions, Sandboxes } from '../service.ts';
 import { FakeHost } from './fake-host.ts';
 import { ManualClock } from './manual-clock.ts';
@@ -51,6 +52,8 @@ export interface Fixture extends AsyncDisposable {
   readonly ledger: Ledger;
   readonly lines: LogLine[];
   readonly spawns: string[];
+  /** folder of the console logs */
+  readonly serialDir: string;
 }
 
 export async function fixture(change: Partial<LifecycleOptions> = {}): Promise<Fixture> {
@@ -71,6 +74,7 @@ export async function fixture(change: Partial<LifecycleOptions> = {}): Promise<F
     launch: createLaunch(host),
     limits: { maxSandboxes: 1000, memoryShare: 0.5, maxConcurrentStarts: 4, maxQueuedStarts: 64 },
     keepEnded: { days: 7, count: 10_000 },
+    serialLogs: new SerialLogs(join(home, 'serial')),
     readAvailableMemory: () => 1_000_000,
     clock,
     log: recordingLogger(lines),
@@ -84,8 +88,12 @@ export async function fixture(change: Partial<LifecycleOptions> = {}): Promise<F
     ledger,
     lines,
     spawns,
+    serialDir: join(home, 'serial'),
     async [Symbol.asyncDispose]() {
-      await sandboxes.close();
+      const closed = sandboxes.close();
+      // A test that failed may have left a step hanging; only time ends the wait for it.
+      await clock.advance(30_000);
+      await closed;
       ledger.close();
       await rm(home, { recursive: true, force: true });
     },
