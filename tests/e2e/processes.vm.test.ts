@@ -154,7 +154,12 @@ test('a job outlives its client, another one joins it, and killing it takes its 
   await job.disconnect();
   await new Promise((resolve) => setTimeout(resolve, away));
   let text = '';
-  const joined = await sandbox.commands.connect(job.pid, { timeoutMs: 0, onStdout: (data) => void (text += data) });
+  const joined = await sandbox.commands.connect(job.pid, {
+    timeoutMs: 0,
+    onStdout: (data) => {
+      text += data;
+    },
+  });
   await until(() => /n\d+\n.*n\d+\n/s.test(text), { timeoutMs: 10_000, what: 'the output goes on' });
   assert.ok(Number(/n(\d+)/.exec(text)?.[1]) > 10, 'it went on meanwhile');
   assert.equal(await joined.kill(), true);
@@ -214,7 +219,9 @@ test('a flood of output to a client that does read loses nothing', async () => {
   let bytes = 0;
   const result = await sandbox.commands.run(`head -c ${megabytes}M /dev/zero | tr '\\0' x; exit 0`, {
     timeoutMs: 600_000,
-    onStdout: (text) => void (bytes += text.length),
+    onStdout: (text) => {
+      bytes += text.length;
+    },
   });
   assert.equal(result.exitCode, 0);
   assert.equal(bytes, megabytes * 1024 * 1024);

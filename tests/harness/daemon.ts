@@ -76,7 +76,7 @@ export class TestDaemon implements AsyncDisposable {
       stdio: ['ignore', log.fd, log.fd],
       env: {
         ...process.env,
-        AENV_ASSETS: process.env['AENV_ASSETS'] ?? '/var/lib/aenv/assets',
+        AENV_ASSETS: process.env.AENV_ASSETS ?? '/var/lib/aenv/assets',
         AENV_HOME: this.home,
         AENV_RUNTIME: this.runtime,
         AENV_LISTEN: '127.0.0.1:0',

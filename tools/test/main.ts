@@ -16,7 +16,7 @@ const scratch = await mkdtemp(join(tmpdir(), 'aenv-test-'));
 const results: SuiteResult[] = [];
 let vmSuites = 0;
 try {
-  process.env['AENV_TEST_BOOTS'] = join(scratch, 'boots');
+  process.env.AENV_TEST_BOOTS = join(scratch, 'boots');
   await prepareHost();
   for (const suite of await findSuites(process.argv.slice(2))) {
     if (suite.bootsVms) vmSuites++;

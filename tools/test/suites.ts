@@ -40,7 +40,7 @@ export async function findSuites(wanted: readonly string[]): Promise<Suite[]> {
     suite(
       'end to end',
       files.filter((file) => isVm(file) && file.startsWith('tests/e2e/')),
-      { concurrency: 1, bootsVms: true, timeoutMs: process.env['AENV_SOAK'] === '1' ? 3_600_000 : 600_000 },
+      { concurrency: 1, bootsVms: true, timeoutMs: process.env.AENV_SOAK === '1' ? 3_600_000 : 600_000 },
     ),
   ];
   if (wanted.length === 0) return all;
