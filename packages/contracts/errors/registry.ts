@@ -187,6 +187,11 @@ const registry = {
     summary: 'A daemon with this home folder already runs.',
     remediation: 'Use it, or stop it with `aenv down`.',
   },
+  daemon_failed: {
+    status: 500,
+    summary: 'The daemon did not start, or did not end.',
+    remediation: 'Read the last lines of its log in the message; `aenv doctor` checks the host.',
+  },
   network_exhausted: {
     status: 503,
     summary: 'No free network slot or no free address range.',

@@ -1,0 +1,94 @@
+import { parseArgs } from 'node:util';
+
+export type HostCommand =
+  | { readonly name: 'help'; readonly of?: HostCommandName }
+  | {
+      readonly name: 'up';
+      readonly foreground: boolean;
+      readonly listen?: string;
+      readonly config?: string;
+    }
+  | { readonly name: 'down'; readonly timeoutSeconds: number; readonly config?: string }
+  | { readonly name: 'doctor'; readonly fix: boolean; readonly json: boolean; readonly config?: string };
+
+export type HostCommandName = 'up' | 'down' | 'doctor';
+
+/** A wrong call: printed with the usage, exit code 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+  readonly command: HostCommandName | undefined;
+
+  constructor(message: string, command?: HostCommandName) {
+    super(message);
+    this.command = command;
+  }
+}
+
+const DEFAULT_DOWN_SECONDS = 60;
+
+/** @throws UsageError */
+export function parseCommand(args: readonly string[]): HostCommand {
+  const [name, ...rest] = args;
+  if (name === 'help') {
+    const of = rest[0];
+    return isCommand(of) ? { name, of } : { name };
+  }
+  if (!isCommand(name)) throw new UsageError(name === undefined ? 'no command' : `unknown command ${name}`);
+  if (rest.some((arg) => arg === '--help' || arg === '-h')) return { name: 'help', of: name };
+  switch (name) {
+    case 'up': {
+      const { detach, foreground, listen, config } = options(name, rest, {
+        detach: { type: 'boolean' },
+        foreground: { type: 'boolean' },
+        listen: { type: 'string' },
+        config: { type: 'string' },
+      });
+      if (detach === true && foreground === true)
+        throw new UsageError('--detach and --foreground exclude one another', name);
+      return { name, foreground: foreground === true, ...text('listen', listen), ...text('config', config) };
+    }
+    case 'down': {
+      const { timeout, config } = options(name, rest, { timeout: { type: 'string' }, config: { type: 'string' } });
+      return { name, timeoutSeconds: seconds(timeout), ...text('config', config) };
+    }
+    case 'doctor': {
+      const { fix, output, config } = options(name, rest, {
+        fix: { type: 'boolean' },
+        output: { type: 'string', short: 'o' },
+        config: { type: 'string' },
+      });
+      if (output !== undefined && output !== 'json' && output !== 'table') {
+        throw new UsageError('--output is table or json', name);
+      }
+      return { name, fix: fix === true, json: output === 'json', ...text('config', config) };
+    }
+  }
+}
+
+type OptionTypes = Readonly<Record<string, { readonly type: 'boolean' | 'string'; readonly short?: string }>>;
+
+function options<T extends OptionTypes>(command: HostCommandName, args: readonly string[], types: T) {
+  try {
+    return parseArgs({ args: [...args], options: types, allowPositionals: false }).values;
+  } catch (error) {
+    const message = error instanceof Error ? (error.message.split('. ')[0] ?? '') : String(error);
+    throw new UsageError(message, command);
+  }
+}
+
+function seconds(value: unknown): number {
+  if (value === undefined) return DEFAULT_DOWN_SECONDS;
+  const number = Number(value);
+  if (!Number.isInteger(number) || number < 1 || number > 3600) {
+    throw new UsageError('--timeout takes whole seconds from 1 to 3600', 'down');
+  }
+  return number;
+}
+
+function text<K extends string>(key: K, value: unknown): { readonly [P in K]?: string } {
+  return typeof value === 'string' ? ({ [key]: value } as { readonly [P in K]?: string }) : {};
+}
+
+function isCommand(name: string | undefined): name is HostCommandName {
+  return name === 'up' || name === 'down' || name === 'doctor';
+}

@@ -1,0 +1,38 @@
+import type { HostCommandName } from './arguments.ts';
+
+/** Help of the commands of this host; docs/reference/cli.md shows the same text. */
+export const HOST_USAGE: Readonly<Record<HostCommandName, string>> = {
+  up: `Usage: aenv up [--detach | --foreground] [--listen ADDR] [--config FILE]
+
+Sets up what is missing on this host (packages, QEMU, what microVMs boot, the base image), starts the daemon and waits
+until it answers. Does nothing when it runs already. Needs root.
+
+Options:
+  --detach        leave the daemon running and return (default)
+  --foreground    stay, with the daemon's log on the terminal; Ctrl-C ends it and its sandboxes
+  --listen ADDR   address of the API, HOST:PORT or [IPV6]:PORT
+  --config FILE   configuration file (TOML)`,
+  down: `Usage: aenv down [--timeout SECONDS] [--config FILE]
+
+Ends the daemon of this host, and with it its sandboxes. Exits 0 when none runs.
+
+Options:
+  --timeout SECONDS   time to wait until it has ended (default 60)
+  --config FILE       configuration file (TOML)`,
+  doctor: `Usage: aenv doctor [--fix] [--output table|json] [--config FILE]
+
+Checks this host: each line says whether it is in order, why not, and the command that mends it. Exits 1 when something
+is not.
+
+Options:
+  --fix           mend what can be mended, then check again
+  --output FORM   table (default) or json
+  --config FILE   configuration file (TOML)`,
+};
+
+export const ALL_USAGE = `Commands of this host:
+  up       set up what is missing on this host and start the daemon
+  down     stop the daemon of this host
+  doctor   check this host, and mend it with --fix
+
+\`aenv COMMAND --help\` tells more; \`aenv --help\` lists the commands that talk to a server.`;
