@@ -1,3 +1,5 @@
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { Metrics } from '@aenv/platform/observability/metrics.ts';
@@ -24,7 +26,7 @@ import { WatermarkPool } from './slots/pool.ts';
 import { HostSlotMaker } from './slots/slot-maker.ts';
 
 export interface NetworkOptions {
-  /** folder of this daemon alone; the tag of all names derives from it */
+  /** folder of this daemon alone, absolute; the tag of all names derives from it, `network/` in it is used */
   readonly runtimeDir: string;
   /** five hexadecimal digits instead of the derived tag */
   readonly tag?: string;
@@ -98,7 +100,12 @@ export async function createNetwork(options: NetworkOptions): Promise<Network> {
   await nftApply(rules);
   const guard = new RulesGuard({ names, rules, runtimeDir, clock, log, metrics });
   rollback.add(() => guard.close());
+  const workDir = join(runtimeDir, 'network');
+  await rm(workDir, { recursive: true, force: true });
+  await mkdir(workDir, { recursive: true, mode: 0o700 });
+  rollback.add(() => rm(workDir, { recursive: true, force: true }));
   const maker = new HostSlotMaker({
+    workDir,
     names,
     range,
     uidBase,

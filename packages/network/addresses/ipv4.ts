@@ -27,15 +27,20 @@ export function formatIpv4(address: number): string {
   return [24, 16, 8, 0].map((shift) => (address >>> shift) & 0xff).join('.');
 }
 
-/** `A.B.C.D/N`, or a bare address as /32. Host bits that are set are refused: they are nearly always a slip. */
-export function parseCidr(text: string): Cidr | undefined {
+/**
+ * `A.B.C.D/N`, or a bare address as /32.
+ * @param hostBits whether bits after the prefix may be set: `refused` where they are nearly always a slip, `cleared`
+ *   where the address stands for the network that it is in
+ */
+export function parseCidr(text: string, hostBits: 'refused' | 'cleared' = 'refused'): Cidr | undefined {
   const [address, length, ...rest] = text.split('/');
-  const first = parseIpv4(address ?? '');
-  if (first === undefined || rest.length > 0) return undefined;
+  const base = parseIpv4(address ?? '');
+  if (base === undefined || rest.length > 0) return undefined;
   if (length !== undefined && !/^\d{1,2}$/.test(length)) return undefined;
   const prefix = length === undefined ? 32 : Number(length);
-  if (prefix > 32 || first % 2 ** (32 - prefix) !== 0) return undefined;
-  return cidr(first, prefix);
+  if (prefix > 32) return undefined;
+  const range = cidr(base, prefix);
+  return hostBits === 'refused' && range.first !== base ? undefined : range;
 }
 
 /** The range of `prefix` bits that `address` lies in. */

@@ -66,9 +66,13 @@ export class DnsForwarder {
     throw new AenvError('network_exhausted', `no free port for the DNS forwarder on ${address}`);
   }
 
+  /** Ends questions under way without an answer. Idempotent. */
   async close(): Promise<void> {
     this.#stopping.abort(new AenvError('shutting_down', 'the DNS forwarder is shutting down'));
-    await Promise.all([this.#udp?.close(), this.#tcp?.close()]);
+    const listeners = [this.#udp, this.#tcp];
+    this.#udp = undefined;
+    this.#tcp = undefined;
+    await Promise.all(listeners.map((listener) => listener?.close()));
   }
 
   /** The answer to one message, or undefined when it deserves none. Never rejects. */

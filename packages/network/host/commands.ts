@@ -15,21 +15,28 @@ const TIMEOUT_MS = 20_000;
 
 /**
  * Runs commands of ip(8) in one process; it stops at the first that fails.
- * @param netns name of the namespace to run in, default that of this process
+ * @param cwd folder that relative paths in them start at
  */
-export async function ipBatch(lines: readonly string[], netns?: string): Promise<void> {
-  const where = netns === undefined ? [] : ['-n', netns];
-  await run(['ip', ...where, '-batch', '-'], { input: `${lines.join('\n')}\n`, timeoutMs: TIMEOUT_MS });
+export async function ipBatch(lines: readonly string[], cwd?: string): Promise<void> {
+  await run(['ip', '-batch', '-'], {
+    input: `${lines.join('\n')}\n`,
+    timeoutMs: TIMEOUT_MS,
+    ...(cwd === undefined ? {} : { cwd }),
+  });
 }
 
-/** Like `ipBatch`, but goes on after a failure: for removals, whose result is checked by looking afterwards. */
-export async function ipBatchBestEffort(lines: readonly string[]): Promise<void> {
-  if (lines.length === 0) return;
-  await run(['ip', '-force', '-batch', '-'], {
+/**
+ * Like `ipBatch`, but goes on after a failure: for removals of what may be gone already.
+ * @returns whether all commands succeeded; if not, look what is left
+ */
+export async function ipBatchBestEffort(lines: readonly string[]): Promise<boolean> {
+  if (lines.length === 0) return true;
+  const { code } = await run(['ip', '-force', '-batch', '-'], {
     input: `${lines.join('\n')}\n`,
     timeoutMs: TIMEOUT_MS,
     okCodes: [0, 1, 2],
   });
+  return code === 0;
 }
 
 /** What `ip -j ...` prints. */
@@ -52,12 +59,6 @@ export async function nftJson(...args: readonly string[]): Promise<readonly unkn
   const { stdout } = await run(['nft', '-j', ...args], { timeoutMs: TIMEOUT_MS });
   const answer: unknown = JSON.parse(stdout);
   return isRecord(answer) && Array.isArray(answer.nftables) ? answer.nftables : [];
-}
-
-/** Sets kernel parameters inside a namespace; names that this kernel does not have are passed over. */
-export async function setSysctls(netnsPath: string, values: Readonly<Record<string, string>>): Promise<void> {
-  const settings = Object.entries(values).map(([name, value]) => `${name}=${value}`);
-  await run(['nsenter', `--net=${netnsPath}`, 'sysctl', '-qe', '-w', ...settings], { timeoutMs: TIMEOUT_MS });
 }
 
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

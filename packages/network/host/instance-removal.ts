@@ -31,7 +31,7 @@ export interface RemoveStraysOptions {
  * @throws AenvError `host_command_failed` naming what could not be removed
  */
 export async function removeStrays(options: RemoveStraysOptions): Promise<Removed> {
-  const tags = options.tag === undefined ? await tagsOf(options.runtimeDir) : [options.tag];
+  const tags = await tagsOf(options.runtimeDir, options.tag);
   let total: Removed = { netns: 0, links: 0, addresses: 0, routes: 0, tables: 0 };
   for (const tag of tags) {
     const one = await removeInstance(tag, options.clock, options.log);
@@ -57,11 +57,11 @@ export async function removeInstance(tag: string, clock: Clock, log: Logger): Pr
   await removeNamed(named);
 
   const { addresses, routes } = await findClaims(names);
-  await ipBatchBestEffort([
+  const done = await ipBatchBestEffort([
     ...addresses.map((address) => `addr del ${address}/32 dev lo`),
     ...routes.map((range) => `route del unreachable ${range} metric ${names.claimMetric}`),
   ]);
-  const left = await findClaims(names);
+  const left = done ? { addresses: [], routes: [] } : await findClaims(names);
   if (left.addresses.length + left.routes.length > 0) {
     throw new AenvError('host_command_failed', `could not remove ${[...left.addresses, ...left.routes].join(', ')}`);
   }

@@ -62,13 +62,17 @@ export async function claimTag(runtimeDir: string, wanted?: string): Promise<str
   throw new AenvError('network_exhausted', 'the tags of this instance are in use by other instances', { cause: last });
 }
 
-/** The tags whose remains belong to this folder: those of its tables, and its first tag unless another folder has it. */
-export async function tagsOf(runtimeDir: string): Promise<readonly string[]> {
+/**
+ * The tags whose remains belong to this folder: those of its tables, and the first tag that it would take (or the one
+ * that is fixed for it) unless another folder has that.
+ */
+export async function tagsOf(runtimeDir: string, fixed?: string): Promise<readonly string[]> {
   const records = await listInstances();
   const owner = ownerChain(runtimeDir);
   const tags = new Set(records.filter((record) => record.owner === owner).map((record) => record.tag));
-  const usual = tagOf(runtimeDir);
-  if (!records.some((record) => record.tag === usual && record.owner !== owner)) tags.add(usual);
+  const usual = fixed ?? tagOf(runtimeDir);
+  const isForeign = records.some((record) => record.tag === usual && (record.owner ?? owner) !== owner);
+  if (!isForeign) tags.add(usual);
   return [...tags];
 }
 

@@ -15,10 +15,11 @@ export interface Named {
  */
 export async function removeNamed(wanted: Named): Promise<void> {
   if (wanted.links.length + wanted.netns.length === 0) return;
-  await ipBatchBestEffort([
+  const done = await ipBatchBestEffort([
     ...wanted.links.map((name) => `link del dev ${name}`),
     ...wanted.netns.map((name) => `netns del ${name}`),
   ]);
+  if (done) return;
   const [links, netns] = await Promise.all([listLinks(), listNetns()]);
   const left = [...wanted.links.filter((name) => links.has(name)), ...wanted.netns.filter((name) => netns.has(name))];
   if (left.length > 0) throw new AenvError('host_command_failed', `could not remove ${left.join(', ')}`);

@@ -1,5 +1,5 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
-import { type Cidr, cidr, formatCidr, parseCidr, parseIpv4 } from '../addresses/ipv4.ts';
+import { type Cidr, formatCidr, parseCidr } from '../addresses/ipv4.ts';
 
 /** What no guest reaches, whatever its policy allows: private networks, link-local with metadata services, and no unicast. */
 const ALWAYS_DENIED = [
@@ -21,12 +21,8 @@ const ALWAYS_DENIED = [
  */
 export function deniedRanges(own: Cidr, additions: readonly string[]): readonly string[] {
   const extra = additions.map((text) => {
-    const [address, length] = text.split('/');
-    const base = parseIpv4(address ?? '');
-    const prefix = length === undefined ? 32 : Number(length);
-    const range =
-      base === undefined || !/^\d{1,2}$/.test(length ?? '32') || prefix > 32 ? undefined : cidr(base, prefix);
-    if (range === undefined || parseCidr(formatCidr(range)) === undefined) {
+    const range = parseCidr(text, 'cleared');
+    if (range === undefined) {
       throw new AenvError('config_invalid', `network.always_denied_cidrs: ${JSON.stringify(text)} is no IPv4 range`);
     }
     return formatCidr(range);

@@ -1,9 +1,11 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { GUEST_LINK } from '@aenv/contracts/guest/link.ts';
 import type { NetworkSlot } from '@aenv/contracts/vm/slot.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type { Cidr } from '../addresses/ipv4.ts';
 import { SLOT_PREFIX, slotAddresses } from '../addresses/range-layout.ts';
-import { ipBatch, nftApply, setSysctls } from '../host/commands.ts';
+import { ipBatch, nftApply } from '../host/commands.ts';
 import type { InstanceNames } from '../host/names.ts';
 import { removeNamed } from '../host/removal.ts';
 import type { EgressPolicy } from './contract.ts';
@@ -19,6 +21,8 @@ export interface SlotMaker {
 }
 
 export interface HostSlotMakerOptions {
+  /** existing folder of this instance, for scripts while a slot is built */
+  readonly workDir: string;
   readonly names: InstanceNames;
   readonly range: Cidr;
   readonly uidBase: number;
@@ -30,13 +34,13 @@ export interface HostSlotMakerOptions {
 }
 
 /** Kernel parameters of a slot's namespace. */
-const SYSCTLS = {
-  'net.ipv4.ip_forward': '1',
+const SYSCTLS = [
+  'net.ipv4.ip_forward=1',
   // Refusals must not be swallowed by the rate limit for ICMP errors (icmp(7)).
-  'net.ipv4.icmp_ratemask': '0',
-  'net.ipv6.conf.all.disable_ipv6': '1',
-  'net.ipv6.conf.default.disable_ipv6': '1',
-};
+  'net.ipv4.icmp_ratemask=0',
+  'net.ipv6.conf.all.disable_ipv6=1',
+  'net.ipv6.conf.default.disable_ipv6=1',
+];
 
 /** The policy that `build` leaves in force. */
 export const INITIAL_POLICY: EgressPolicy = { internet: true };
@@ -50,48 +54,56 @@ export class HostSlotMaker implements SlotMaker {
   }
 
   async build(index: number): Promise<NetworkSlot> {
-    const { names, range, uidBase, guestLink } = this.#options;
+    const { names, range, uidBase, guestLink, workDir } = this.#options;
     const { gateway, slot } = slotAddresses(range, index);
     const link = names.link(index);
     const netns = names.netns(index);
     const path = names.netnsPath(index);
     const uid = uidBase + index;
 
-    await using rollback = new Rollback();
-    rollback.add(() => removeNamed({ links: [link], netns: [netns] }));
-    await ipBatch([
-      `netns add ${netns}`,
-      `link add ${link} type veth peer name ${UPLINK} netns ${netns}`,
-      `link set dev ${link} addrgenmode none`,
-      `addr add ${gateway}/${SLOT_PREFIX} dev ${link}`,
-      `link set dev ${link} up`,
-    ]);
     const tap =
       guestLink === 'tap'
         ? `tuntap add dev ${TAP} mode tap user ${uid} group ${uid}`
         : `link add ${TAP} type veth peer name guest0`;
-    const steps = await Promise.allSettled([
-      ipBatch(
-        [
-          'link set dev lo up',
-          tap,
-          `link set dev ${TAP} address ${GUEST_LINK.tapMac} addrgenmode none`,
-          `addr add ${GUEST_LINK.gateway}/${GUEST_LINK.prefixLength} dev ${TAP}`,
-          `link set dev ${TAP} up`,
-          `link set dev ${UPLINK} addrgenmode none`,
-          `addr add ${slot}/${SLOT_PREFIX} dev ${UPLINK}`,
-          `link set dev ${UPLINK} up`,
-          `route add default via ${gateway}`,
-          // The first packet to a restored guest needs no ARP exchange.
-          `neigh add ${GUEST_LINK.address} lladdr ${GUEST_LINK.mac} dev ${TAP} nud permanent`,
-        ],
-        netns,
-      ),
-      nftApply(`${slotRuleset({ ...this.#options, slotAddress: slot })}${policyScript(INITIAL_POLICY)}`, path),
-      setSysctls(path, SYSCTLS),
+    const insideLinks = [
+      'link set dev lo up',
+      tap,
+      `link set dev ${TAP} address ${GUEST_LINK.tapMac} addrgenmode none`,
+      `addr add ${GUEST_LINK.gateway}/${GUEST_LINK.prefixLength} dev ${TAP}`,
+      `link set dev ${TAP} up`,
+      `link set dev ${UPLINK} addrgenmode none`,
+      `addr add ${slot}/${SLOT_PREFIX} dev ${UPLINK}`,
+      `link set dev ${UPLINK} up`,
+      `route add default via ${gateway}`,
+      // The first packet to a restored guest needs no ARP exchange.
+      `neigh add ${GUEST_LINK.address} lladdr ${GUEST_LINK.mac} dev ${TAP} nud permanent`,
+      '',
+    ];
+    const rules = slotRuleset({ ...this.#options, slotAddress: slot }) + policyScript(INITIAL_POLICY);
+
+    await using scripts = new Rollback();
+    const folder = await mkdtemp(join(workDir, `slot-${index}-`));
+    scripts.add(() => rm(folder, { recursive: true, force: true }));
+    await Promise.all([
+      writeFile(join(folder, 'links'), insideLinks.join('\n')),
+      writeFile(join(folder, 'rules'), rules),
     ]);
-    // All have ended before anything is undone.
-    for (const step of steps) if (step.status === 'rejected') throw step.reason;
+
+    await using rollback = new Rollback();
+    rollback.add(() => removeNamed({ links: [link], netns: [netns] }));
+    // One process of ours, which starts the others itself: starting programs is what building a slot costs, and it
+    // costs this process, whose event loop stands still for it, more than it costs a small one.
+    const commands = [
+      `netns add ${netns}`,
+      `link add ${link} type veth peer name ${UPLINK} netns ${netns}`,
+      `link set dev ${link} addrgenmode none`,
+      `addr add ${gateway}/${SLOT_PREFIX} dev ${link}`,
+      `netns exec ${netns} nft -f rules`,
+      `netns exec ${netns} ip -batch links`,
+      `netns exec ${netns} sysctl -qe -w ${SYSCTLS.join(' ')}`,
+      `link set dev ${link} up`,
+    ];
+    await ipBatch(commands, folder);
     rollback.keep();
     return { index, netns: path, tap: TAP, hostAddress: slot, uid };
   }
