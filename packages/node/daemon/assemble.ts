@@ -1,0 +1,173 @@
+import { rm } from 'node:fs/promises';
+import { createQcow2Store } from '@aenv/block/qcow2/store.ts';
+import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { removeStrays } from '@aenv/network/host/instance-removal.ts';
+import { createNetwork } from '@aenv/network/network.ts';
+import { systemClock } from '@aenv/platform/clock/clock.ts';
+import { writeDurable } from '@aenv/platform/files/durable.ts';
+import type { Logger } from '@aenv/platform/observability/logger.ts';
+import { identify } from '@aenv/platform/process/identity.ts';
+import { Rollback } from '@aenv/platform/rollback/rollback.ts';
+import { createApi } from '../api/api.ts';
+import { createApiListener } from '../api/listener.ts';
+import { apiSettings } from '../api/parts.ts';
+import { loadApiKey } from '../auth/key-file.ts';
+import { SingleKeyStore } from '../auth/key-store.ts';
+import type { Config } from '../config/schema.ts';
+import { createFrontDoor } from '../front-door/front-door.ts';
+import { findDaemon, stateFile } from '../host/daemon/state.ts';
+import { createMetrics } from '../observability/prometheus.ts';
+import { envdOverTcp } from '../sandboxes/envd-client/envd-client.ts';
+import { createBootVm } from '../sandboxes/launch/boot-vm.ts';
+import { createLaunch } from '../sandboxes/launch/launch.ts';
+import { SerialLogs } from '../sandboxes/launch/serial-logs.ts';
+import { readAvailableMemory } from '../sandboxes/limits/memory.ts';
+import { recover } from '../sandboxes/recovery/recover.ts';
+import { Sandboxes } from '../sandboxes/service.ts';
+import { type Ledger, openLedger } from '../store/ledger.ts';
+import { registerBase } from '../templates/base.ts';
+import { Templates } from '../templates/service.ts';
+import { loadAssets } from './assets.ts';
+import { type Folders, foldersOf, makeFolders } from './folders.ts';
+import { prepareVms } from './vms.ts';
+
+export interface DaemonOptions {
+  readonly config: Config;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** version of the product */
+  readonly version: string;
+  readonly log: Logger;
+  /** stops a start that is under way */
+  readonly signal: AbortSignal;
+}
+
+export interface Daemon {
+  readonly url: string;
+  /** Stops accepting, ends all sandboxes and gives everything back. */
+  close(): Promise<void>;
+}
+
+const TEAM = 'default';
+
+/**
+ * Puts the node together: the one place that knows all parts. It listens when everything else is ready; when a step
+ * fails, what was taken before it is given back.
+ */
+export async function startDaemon({ config, env, version, log, signal }: DaemonOptions): Promise<Daemon> {
+  const clock = systemClock;
+  const folders = foldersOf(config);
+  await using taken = new Rollback();
+
+  await makeFolders(folders);
+  const ledger = openLedger(config.home);
+  taken.add(() => ledger.close());
+  await claimRuntimeFolder(folders);
+  taken.add(() => rm(stateFile(config.runtime), { force: true }));
+  const keys = new SingleKeyStore((await loadApiKey(config.home, env)).key);
+  const metrics = createMetrics();
+
+  const assets = loadAssets(config, log, signal);
+  // A failure of what comes first must not leave this one unheard.
+  assets.catch(() => {});
+  const volumes = createQcow2Store({
+    dir: folders.volumes,
+    qemuImg: async () => {
+      const { qemu } = await assets;
+      return { path: qemu.img, env: qemu.env };
+    },
+    log,
+  });
+  await recoverHost(folders, ledger, volumes, log);
+  const network = await createNetwork({
+    runtimeDir: config.runtime,
+    uidBase: config.network.uidBase,
+    low: config.network.slotsLow,
+    high: config.network.slotsHigh,
+    alwaysDeniedCidrs: config.network.alwaysDeniedCidrs,
+    ...(config.network.cidr === undefined ? {} : { cidr: config.network.cidr }),
+    ...{ clock, log, metrics },
+  });
+  taken.add(() => network.close());
+  const { qemu, guest, base } = await assets;
+  const vms = await prepareVms({ qemu, guest }, folders, config, log, signal);
+  taken.add(() => vms.driver.close());
+
+  const templates = new Templates({ ledger: ledger.templates, clock, namespace: TEAM });
+  registerBase(
+    { ledger: ledger.templates, clock, log },
+    { source: { imageDigest: base.digest, rootfs: base.path }, start: base.start, envdVersion: ENVD_VERSION },
+  );
+  const serialLogs = new SerialLogs(folders.serial);
+  const { bootAttempts, bootTimeoutMs } = config.vmm;
+  const sandboxes = new Sandboxes({
+    ledger: ledger.sandboxes,
+    templates,
+    launch: createLaunch({
+      slots: network.pool,
+      volumes,
+      bootVm: createBootVm({
+        driver: vms.driver,
+        vmDir: folders.vms,
+        serialLogs,
+        attempts: bootAttempts,
+        timeoutMs: bootTimeoutMs,
+        log,
+      }),
+      connectEnvd: envdOverTcp(clock),
+      vmParts: vms.parts,
+    }),
+    limits: config.limits,
+    keepEnded: { days: config.ledger.keepEndedDays, count: config.ledger.keepEnded },
+    serialLogs,
+    readAvailableMemory,
+    ...{ clock, log, metrics },
+  });
+  const api = createApi({ sandboxes, templates, keys, settings: apiSettings(config), log, metrics, version });
+  const frontDoor = createFrontDoor({
+    directory: sandboxes.routes,
+    control: createApiListener(api, log),
+    config: { connectTimeoutMs: config.proxy.connectTimeoutMs },
+    ...{ clock, log, metrics },
+  });
+  // Together: requests that wait for a sandbox are answered because it ends.
+  taken.add(async () => {
+    await Promise.all([frontDoor.close(), sandboxes.close()]);
+  });
+
+  signal.throwIfAborted();
+  const { url } = await frontDoor.listen(config.listen);
+  const self = await identify(process.pid);
+  const state = { pid: process.pid, startTime: self?.startTime ?? 0, url };
+  await writeDurable(stateFile(config.runtime), `${JSON.stringify(state)}\n`);
+  const owned = taken.keep();
+  return { url, close: () => owned.run() };
+}
+
+/** The ledger owns the home folder; another home could still use the same runtime folder. */
+async function claimRuntimeFolder({ runtime }: Folders): Promise<void> {
+  const other = await findDaemon(runtime);
+  if (other === undefined || other.process.pid === process.pid) return;
+  throw new AenvError('already_running', `a daemon (pid ${other.process.pid}) uses the runtime folder ${runtime}`);
+}
+
+async function recoverHost(
+  folders: Folders,
+  ledger: Ledger,
+  volumes: ReturnType<typeof createQcow2Store>,
+  log: Logger,
+): Promise<void> {
+  await recover({
+    ledger: ledger.sandboxes,
+    volumes,
+    runtimeDir: folders.runtime,
+    vmDir: folders.vms,
+    vmFileDirs: [folders.serial, folders.memory],
+    removeNetwork: async () => {
+      const removed = await removeStrays({ runtimeDir: folders.runtime, clock: systemClock, log });
+      return Object.values(removed).reduce((sum: number, count: number) => sum + count, 0);
+    },
+    clock: systemClock,
+    log,
+  });
+}

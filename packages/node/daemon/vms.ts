@@ -1,0 +1,46 @@
+import { kernelArgs, measureTscKhz } from '@aenv/guest/kernel-args.ts';
+import type { Logger } from '@aenv/platform/observability/logger.ts';
+import type { VmDriver } from '@aenv/vmm/contract/micro-vm.ts';
+import { chooseAccelerator } from '@aenv/vmm/qemu/accelerator.ts';
+import { createQemuDriver } from '@aenv/vmm/qemu/driver.ts';
+import type { Config } from '../config/schema.ts';
+import type { VmParts } from '../sandboxes/launch/launch.ts';
+import type { Assets } from './assets.ts';
+import type { Folders } from './folders.ts';
+
+/** How VMs run on this host. */
+export interface Vms {
+  readonly driver: VmDriver;
+  readonly parts: VmParts;
+}
+
+export async function prepareVms(
+  { qemu, guest }: Pick<Assets, 'qemu' | 'guest'>,
+  folders: Folders,
+  config: Config,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<Vms> {
+  const [{ accelerator, reason }, tscKhz] = await Promise.all([
+    chooseAccelerator({
+      install: qemu,
+      kernel: guest.kernel,
+      assetsDir: config.assets,
+      mode: config.vmm.accelerator,
+      log,
+      signal,
+    }),
+    measureTscKhz(guest.native, signal),
+  ]);
+  log.info('VMM ready', { qemu: qemu.version, accelerator, reason, kernel: guest.kernel.version });
+  return {
+    driver: createQemuDriver({ install: qemu, accelerator, memoryDir: folders.memory, log }),
+    parts: {
+      kernel: guest.kernel.path,
+      initramfs: guest.initramfs.path,
+      toolsDrive: guest.tools.path,
+      // The name is that of a guest which envd has not named yet.
+      kernelArgs: kernelArgs({ accelerator, tscKhz, toolsUuid: guest.tools.uuid, hostname: 'sandbox' }),
+    },
+  };
+}
