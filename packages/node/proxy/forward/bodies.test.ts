@@ -75,7 +75,7 @@ test('uploads arrive whole, by length and in chunks, with any method', async () 
     assert.deepEqual(inChunks.json(), { method, framing: 'chunked', sha: sha(data) });
   }
   const empty = await ask(house.url, { method: 'POST', headers: { ...to('ia', guest.port), 'Content-Length': '0' } });
-  assert.equal(empty.json()['framing'], '0');
+  assert.equal(empty.json().framing, '0');
 });
 
 test('an answer that ends short is a broken connection for the client, never a clean short one', async () => {

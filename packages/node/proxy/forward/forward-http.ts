@@ -91,6 +91,10 @@ export function forwardHttp(passage: Passage, response: ServerResponse): void {
       if (current.reusedSocket && repeatable && !(error instanceof AenvError)) attempt(false);
       else fail(upstreamError(error, route));
     });
+    // An upgrade that nobody asked for ends the connection without an error.
+    current.once('close', () => {
+      if (upstream === current && answered === undefined) fail(upstreamError(undefined, route));
+    });
     if (framing === 'none') {
       current.end();
       return;

@@ -22,7 +22,7 @@ export async function openTunnel(
     method: 'CONNECT',
     path: authority,
     headers: ['Host', authority, HOST_SECRET_HEADER, hostSecret],
-    agent: false,
+    // Without an agent of any kind, so that this socket is the one that is used.
     createConnection: () => socket,
   });
   const fail = (error: unknown) => {

@@ -5,6 +5,8 @@ export interface RequestTarget {
   readonly authority?: string;
 }
 
+/** Host and port without user information and without percent-encoding, which no host of ours has. */
+const AUTHORITY = /^[A-Za-z0-9._~:[\]-]+$/;
 const ABSOLUTE = /^https?:\/\/([^/?#]*)(.*)$/is;
 
 /** Takes a request target apart; undefined when it has none of the forms of RFC 9112 §3.2 that a server answers. */
@@ -13,6 +15,6 @@ export function parseRequestTarget(url: string): RequestTarget | undefined {
   const match = ABSOLUTE.exec(url);
   if (match === null) return undefined;
   const [, authority = '', rest = ''] = match;
-  if (authority === '' || authority.includes('@')) return undefined;
+  if (!AUTHORITY.test(authority)) return undefined;
   return { authority, path: rest.startsWith('/') ? rest : `/${rest}` };
 }

@@ -11,6 +11,8 @@ export function watchStall(stream: Readable, ms: number, onStall: () => void): v
     timer = undefined;
   };
   stream.on('pause', () => {
+    // Taking a stream off its receiver pauses it once more, after its end too.
+    if (stream.destroyed || stream.readableEnded) return;
     timer ??= setTimeout(onStall, ms);
   });
   stream.on('resume', stop);

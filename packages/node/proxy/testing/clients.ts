@@ -15,7 +15,7 @@ export interface Reply {
 export function ask(url: string, options: RequestOptions & { readonly body?: string | Buffer } = {}): Promise<Reply> {
   const { promise, resolve, reject } = Promise.withResolvers<Reply>();
   const { body, ...rest } = options;
-  const outgoing = request(url, { agent: false, ...rest }, (answer) => {
+  const outgoing = request(url, { agent: false, signal: AbortSignal.timeout(30_000), ...rest }, (answer) => {
     const chunks: Buffer[] = [];
     answer.on('data', (chunk: Buffer) => chunks.push(chunk));
     answer.on('error', reject);
