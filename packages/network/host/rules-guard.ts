@@ -3,6 +3,7 @@ import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { Counter, Metrics } from '@aenv/platform/observability/metrics.ts';
 import { isRecord, nftApply, nftJson } from './commands.ts';
+import { type InstanceRecord, markForwardingWasOff, recordsOfChains } from './instances.ts';
 import { type InstanceNames, ownerChain } from './names.ts';
 import { SENTINEL_CHAIN } from './ruleset.ts';
 
@@ -27,6 +28,8 @@ export class RulesGuard {
   readonly #stopping = new AbortController();
   readonly #restored: Counter;
   #loop: Promise<void> = Promise.resolve();
+  /** what the table said of the instance when it was last seen */
+  #record: InstanceRecord | undefined;
 
   constructor(options: RulesGuardOptions) {
     this.#options = options;
@@ -41,11 +44,14 @@ export class RulesGuard {
   }
 
   async inPlace(): Promise<boolean> {
-    const { table } = this.#options.names;
-    return (await nftJson('list', 'chains', 'inet')).some((entry) => {
+    const chains = await nftJson('list', 'chains');
+    const { table, tag } = this.#options.names;
+    const inPlace = chains.some((entry) => {
       const chain = isRecord(entry) ? entry.chain : undefined;
-      return isRecord(chain) && chain.table === table && chain.name === SENTINEL_CHAIN;
+      return isRecord(chain) && chain.family === 'inet' && chain.table === table && chain.name === SENTINEL_CHAIN;
     });
+    if (inPlace) this.#record = recordsOfChains(chains).find((record) => record.tag === tag);
+    return inPlace;
   }
 
   async close(): Promise<void> {
@@ -55,6 +61,7 @@ export class RulesGuard {
 
   async #run(): Promise<void> {
     const { clock, log, names, rules, runtimeDir } = this.#options;
+    await this.inPlace().catch(() => {});
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       try {
@@ -62,6 +69,7 @@ export class RulesGuard {
         if (await this.inPlace()) continue;
         if (signal.aborted) return;
         await nftApply(`${rules}add chain inet ${names.table} ${ownerChain(runtimeDir)}\n`);
+        if (this.#record?.forwardingWasOff === true) await markForwardingWasOff(names.tag);
         this.#restored.add();
         log.error('the firewall rules of this instance had been flushed by another program; they are back in place');
       } catch (error) {

@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { systemClock } from '@aenv/platform/clock/clock.ts';
+import { silentLogger } from '@aenv/platform/observability/logger.ts';
+import { run } from '@aenv/platform/process/run.ts';
+import { isForwarding } from './host/forwarding.ts';
+import { removeStrays } from './host/instance-removal.ts';
+import { tagOf } from './host/names.ts';
+import { describePoolContract } from './slots/testing/pool-contract.ts';
+import { inPrivateHost } from './testing/private-host.ts';
+import { inventory, startNetwork } from './testing/world.ts';
+
+/** What a network makes on the host, and that all of it goes away. */
+
+const CRASHER = fileURLToPath(new URL('./testing/crasher.ts', import.meta.url));
+const open = { internet: true };
+
+inPrivateHost(import.meta.url, () => {
+  let folder: string;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'aenv-network-lifecycle-'));
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  test('close leaves the host as it was, with slots ready, in use and released', async () => {
+    const empty = await inventory();
+    const network = await startNetwork({ guestLink: 'tap', low: 2, high: 3 });
+    const slots = await Promise.all([network.pool.acquire(open), network.pool.acquire({ internet: false })]);
+    await network.pool.release(slots[0]);
+    assert.notEqual(await inventory(), empty);
+    assert.equal(await isForwarding(), true);
+    await network.close();
+    await network.close();
+    assert.equal(await inventory(), empty);
+    assert.equal(await isForwarding(), false);
+  });
+
+  test('what a killed daemon left is found and removed, and the next one starts in the same place', async () => {
+    const empty = await inventory();
+    const runtimeDir = join(folder, 'crash');
+    await crash(runtimeDir);
+    assert.notEqual(await inventory(), empty);
+    const removed = await removeStrays({ runtimeDir, clock: systemClock, log: silentLogger });
+    assert.ok(removed.netns >= 2 && removed.links >= 2);
+    assert.deepEqual([removed.addresses, removed.routes, removed.tables], [1, 1, 1]);
+    assert.equal(await inventory(), empty);
+
+    await crash(runtimeDir);
+    const network = await startNetwork({ runtimeDir });
+    assert.equal(network.range, '10.200.0.0/20');
+    assert.equal(network.pool.stats().inUse, 0);
+    await network.close();
+    assert.equal(await inventory(), empty);
+  });
+
+  test('strays are removed after the rules were flushed too', async () => {
+    const empty = await inventory();
+    const runtimeDir = join(folder, 'flushed');
+    await crash(runtimeDir);
+    await run(['nft', 'flush', 'ruleset']);
+    await removeStrays({ runtimeDir, clock: systemClock, log: silentLogger });
+    // Who switched forwarding on was written in the rules.
+    await run(['sysctl', '-qw', 'net.ipv4.ip_forward=0']);
+    assert.equal(await inventory(), empty);
+  });
+
+  test('two instances that start together take different names and ranges, and the last one cleans up', async () => {
+    const empty = await inventory();
+    const [a, b] = await Promise.all([startNetwork(), startNetwork()]);
+    assert.notEqual(a.tag, b.tag);
+    assert.notEqual(a.range, b.range);
+    const slots = await Promise.all([a.pool.acquire(open), b.pool.acquire(open)]);
+    assert.notEqual(slots[0].hostAddress, slots[1].hostAddress);
+    await a.close();
+    assert.equal(await isForwarding(), true);
+    await b.pool.acquire(open);
+    await b.close();
+    assert.equal(await inventory(), empty);
+  });
+
+  test('removing the strays of one folder touches no other instance', async () => {
+    const network = await startNetwork();
+    await network.pool.acquire(open);
+    const running = await inventory();
+    await removeStrays({ runtimeDir: join(folder, 'other'), clock: systemClock, log: silentLogger });
+    await removeStrays({ runtimeDir: join(folder, 'other'), tag: network.tag, clock: systemClock, log: silentLogger });
+    assert.equal(await inventory(), running);
+    await network.close();
+  });
+
+  test('a tag that another folder has is not used', async () => {
+    const runtimeDir = join(folder, 'collision');
+    const holder = await startNetwork({ tag: tagOf(runtimeDir) });
+    const network = await startNetwork({ runtimeDir });
+    assert.equal(network.tag, tagOf(runtimeDir, 1));
+    await assert.rejects(startNetwork({ tag: holder.tag }), { code: 'network_exhausted' });
+    await Promise.all([holder.close(), network.close()]);
+  });
+
+  test('without a free range the start fails, says why and leaves nothing', async () => {
+    await run(['ip', 'route', 'add', 'unreachable', '10.64.0.0/10']);
+    const empty = await inventory();
+    await assert.rejects(startNetwork({ cidr: '10.66.0.0/16' }), {
+      code: 'network_exhausted',
+      message: /10\.64\.0\.0\/10/,
+    });
+    assert.equal(await inventory(), empty);
+    await run(['ip', 'route', 'del', 'unreachable', '10.64.0.0/10']);
+  });
+
+  test('a tap belongs to the uid and gid of its slot and has the MAC that guests know', async () => {
+    const network = await startNetwork({ guestLink: 'tap', uidBase: 310_000 });
+    const slot = await network.pool.acquire(open);
+    assert.equal(slot.uid, 310_000 + slot.index);
+    const netns = slot.netns.replace('/run/netns/', '');
+    const taps = (await run(['ip', '-n', netns, 'tuntap', 'show'])).stdout;
+    assert.match(taps, new RegExp(`^${slot.tap}: tap persist user ${slot.uid} group ${slot.uid}$`, 'm'));
+    assert.match((await run(['ip', '-n', netns, 'link', 'show', slot.tap])).stdout, /link\/ether 02:fc:00:00:00:01/);
+    await network.close();
+  });
+
+  test('dialling a slot that is gone fails at once', async () => {
+    const network = await startNetwork();
+    const slot = await network.pool.acquire(open);
+    await network.pool.release(slot);
+    const { RemoteAgent } = await import('./testing/remote-agent.ts');
+    const host = new RemoteAgent();
+    const outcome = await host.dial(slot.hostAddress, 80);
+    assert.equal(outcome.result, 'EHOSTUNREACH');
+    await host.close();
+    await network.close();
+  });
+
+  test('a host firewall that drops by default is reported with its remedy', async () => {
+    const network = await startNetwork();
+    assert.ok((await network.check()).every((check) => check.ok));
+    await run(['nft', 'add', 'table', 'ip', 'filter']);
+    const chain = '{ type filter hook forward priority filter ; policy drop ; }';
+    await run(['nft', 'add', 'chain', 'ip', 'filter', 'FORWARD', chain]);
+    const bad = (await network.check()).filter((check) => !check.ok);
+    assert.deepEqual(
+      bad.map((check) => check.name),
+      ['firewall'],
+    );
+    for (const command of bad[0]?.remedy?.split('; ') ?? []) {
+      await run([
+        'nft',
+        ...command
+          .split(' ')
+          .slice(1)
+          .map((word) => word.replaceAll("'", '')),
+      ] as ['nft', ...string[]]);
+    }
+    assert.ok((await network.check()).every((check) => check.ok));
+    await network.close();
+    await run(['nft', 'delete', 'table', 'ip', 'filter']);
+  });
+
+  describePoolContract('namespaces of this host', async () => {
+    const network = await startNetwork({ cidr: '10.201.0.0/28' });
+    return { pool: closing(network), capacity: 3 };
+  });
+});
+
+/** The pool of a network, whose close() closes the network. */
+function closing(network: Awaited<ReturnType<typeof startNetwork>>) {
+  const { pool } = network;
+  return {
+    acquire: pool.acquire.bind(pool),
+    setPolicy: pool.setPolicy.bind(pool),
+    release: pool.release.bind(pool),
+    stats: pool.stats.bind(pool),
+    close: () => network.close(),
+  };
+}
+
+/** A daemon that has two slots in use and is killed. */
+async function crash(runtimeDir: string): Promise<void> {
+  const child = spawn(process.execPath, [CRASHER, runtimeDir], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const closed = new Promise((resolve) => child.once('close', resolve));
+  await new Promise((resolve) => child.stdout.once('data', resolve));
+  child.kill('SIGKILL');
+  await closed;
+}
