@@ -8,7 +8,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readBoots } from '../../tests/harness/boots.ts';
-import { prepareHost } from './prepare.ts';
+import { prepareTests } from './prepare.ts';
 import { runSuite, type SuiteResult } from './run-suite.ts';
 import { findSuites } from './suites.ts';
 
@@ -17,7 +17,7 @@ const results: SuiteResult[] = [];
 let vmSuites = 0;
 try {
   process.env.AENV_TEST_BOOTS = join(scratch, 'boots');
-  await prepareHost();
+  await prepareTests(new AbortController().signal);
   for (const suite of await findSuites(process.argv.slice(2))) {
     if (suite.bootsVms) vmSuites++;
     console.log(`\n=== ${suite.name}: ${suite.files.length} files`);

@@ -1,0 +1,19 @@
+import { ensureGuestAssets } from '@aenv/guest/assets.ts';
+import { loadConfig } from '../../packages/node/config/load.ts';
+import { prepareHost } from '../../packages/node/host/setup/prepare.ts';
+import { Progress } from '../../packages/node/host/terminal/progress.ts';
+
+/**
+ * What the suites need on this host, as `aenv up` sets it up: packages, QEMU, what virtual machines boot, the base image.
+ * It stays cached, so that only the first run on a machine takes minutes. Tells the tests where the native program is.
+ */
+export async function prepareTests(signal: AbortSignal): Promise<void> {
+  const config = loadConfig({ env: process.env });
+  const progress = new Progress({ out: console.log, err: console.log });
+  await prepareHost(config, progress, signal);
+  const assets = await progress.step('native program', (log) =>
+    ensureGuestAssets({ assetsDir: config.assets, log, signal }),
+  );
+  process.env.AENV_ASSETS = config.assets;
+  process.env.AENV_NATIVE = assets.native.path;
+}
