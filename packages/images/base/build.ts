@@ -10,7 +10,7 @@ import { assetFolder } from '../cache/asset-folder.ts';
 import { readOciLayout } from '../oci/layout.ts';
 import { hostPlatform } from '../oci/platform.ts';
 import { writeLayout } from '../oci/write-layout.ts';
-import { type HostApt, readHostApt } from './host-apt.ts';
+import { readHostApt } from './host-apt.ts';
 import { BASE_PACKAGES } from './packages.ts';
 
 export interface BaseImageOptions {
@@ -52,21 +52,21 @@ const DPKG_OPTIONS = [
  */
 export async function ensureBaseImage(options: BaseImageOptions): Promise<{ layoutDir: string; digest: string }> {
   const codename = await hostCodename();
-  const apt = await readHostApt(options.signal);
   const flags = [
     ...['--variant=minbase', '--mode=root', '--format=tar', `--include=${BASE_PACKAGES.join(',')}`],
-    ...['APT::Install-Recommends "false";', 'Acquire::Languages "none";', ...apt.settings].map((o) => `--aptopt=${o}`),
+    ...['APT::Install-Recommends "false";', 'Acquire::Languages "none";'].map((option) => `--aptopt=${option}`),
     ...DPKG_OPTIONS.map((option) => `--dpkgopt=${option}`),
   ];
   const platform = hostPlatform();
   const customize = await readFile(CUSTOMIZE, 'utf8');
-  const inputs = { RECIPE, EPOCH, CONFIG, codename, flags, sources: apt.sources, platform, customize };
+  // Which mirror the packages come from is no input: all of them have the same.
+  const inputs = { RECIPE, EPOCH, CONFIG, codename, flags, platform, customize };
   const key = createHash('sha256').update(JSON.stringify(inputs)).digest('hex');
   const layoutDir = await assetFolder(join(options.assetsDir, 'base-image'), key, async (result, scratch) => {
     const started = performance.now();
     options.log.info('making the base image from Debian packages, once', { suite: codename });
     const archive = join(scratch, 'base.tar');
-    await bootstrap(codename, flags, apt, archive, scratch, options);
+    await bootstrap(codename, flags, archive, scratch, options);
     const created = new Date(EPOCH * 1000).toISOString();
     await writeLayout(result, { platform, archive, config: CONFIG, created }, options.signal);
     await rm(archive);
@@ -78,15 +78,16 @@ export async function ensureBaseImage(options: BaseImageOptions): Promise<{ layo
 async function bootstrap(
   codename: string,
   flags: readonly string[],
-  apt: HostApt,
   archive: string,
   scratch: string,
   options: BaseImageOptions,
 ): Promise<void> {
+  const apt = await readHostApt(options.signal);
+  const settings = apt.settings.map((line) => `--aptopt=${line}`);
   const sources = join(scratch, 'base.sources');
   await writeFile(sources, apt.sources);
   try {
-    await run(['mmdebstrap', ...flags, `--customize-hook=${CUSTOMIZE}`, codename, archive, sources], {
+    await run(['mmdebstrap', ...flags, ...settings, `--customize-hook=${CUSTOMIZE}`, codename, archive, sources], {
       timeoutMs: TIMEOUT_MS,
       env: {
         ...process.env,

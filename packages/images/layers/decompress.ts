@@ -12,11 +12,15 @@ const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
  */
 export async function* decompress(source: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   const input = new ByteReader(source);
-  const head = await input.upTo(4);
-  const rest = withHead(head, input);
-  if (head.subarray(0, 2).equals(GZIP)) yield* through(createGunzip(), rest, 'gzip');
-  else if (head.equals(ZSTD)) yield* through(createZstdDecompress(), rest, 'zstd');
-  else yield* rest;
+  try {
+    const head = await input.upTo(4);
+    const rest = withHead(head, input);
+    if (head.subarray(0, 2).equals(GZIP)) yield* through(createGunzip(), rest, 'gzip');
+    else if (head.equals(ZSTD)) yield* through(createZstdDecompress(), rest, 'zstd');
+    else yield* rest;
+  } finally {
+    await input.close();
+  }
 }
 
 async function* withHead(head: Buffer, input: ByteReader): AsyncGenerator<Buffer> {

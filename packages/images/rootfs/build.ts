@@ -42,6 +42,7 @@ const FORMAT = `rootfs-1, mkfs-${MKFS_VERSION}`;
 const recordSchema = z.object({
   version: z.literal(1),
   digest: z.string(),
+  sizeBytes: z.number(),
   config: z.object({
     env: z.record(z.string(), z.string()),
     workingDir: z.string(),
@@ -75,6 +76,7 @@ export async function buildRootfs(layoutDir: string, options: BuildRootfsOptions
     const record: z.infer<typeof recordSchema> = {
       version: 1,
       digest: image.digest,
+      sizeBytes,
       config: { ...image.config, ...mutable(image.config) },
       start: { ...start, envVars: { ...start.envVars } },
     };
@@ -88,15 +90,27 @@ export async function buildRootfs(layoutDir: string, options: BuildRootfsOptions
 
 async function readRootfs(folder: string): Promise<Rootfs> {
   const path = join(folder, 'rootfs.ext4');
-  const record = recordSchema.safeParse(JSON.parse(await readFile(join(folder, 'image.json'), 'utf8')));
-  if (!record.success) {
+  const record = recordSchema.safeParse(await readRecord(join(folder, 'image.json')));
+  const size = await stat(path).then(
+    (found) => found.size,
+    () => -1,
+  );
+  if (!record.success || record.data.sizeBytes !== size) {
     throw new AenvError('asset_failed', `${folder} does not hold what it should`, {
       remediation: `Remove ${folder}; it is made again.`,
       cause: record.error,
     });
   }
   const { digest, config, start } = record.data;
-  return { digest, path, sizeBytes: (await stat(path)).size, config, start };
+  return { digest, path, sizeBytes: size, config, start };
+}
+
+async function readRecord(path: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(path, 'utf8'));
+  } catch {
+    return undefined;
+  }
 }
 
 async function applyLayers(image: OciImage, root: string, scratch: string, options: BuildRootfsOptions): Promise<void> {

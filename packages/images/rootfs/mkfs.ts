@@ -76,6 +76,8 @@ export async function makeExt4(
   }
   await copyRootAttributes(folder, file, abort);
   await using written = await open(file, 'r');
+  // Volumes stack on it: from here on nothing may change it.
+  await written.chmod(0o444);
   await written.sync();
 }
 

@@ -34,6 +34,11 @@ export class ByteReader {
     return Buffer.concat(parts);
   }
 
+  /** Lets go of the stream, read to its end or not. */
+  async close(): Promise<void> {
+    await this.#source.return?.();
+  }
+
   /** Reads to the end of the stream. */
   async drain(): Promise<void> {
     while ((await this.some(Number.MAX_SAFE_INTEGER)).length > 0);

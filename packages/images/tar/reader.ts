@@ -24,6 +24,14 @@ const MAX_EXTENSIONS = 16;
  */
 export async function* readTar(source: AsyncIterable<Uint8Array>): AsyncGenerator<TarMember> {
   const input = new ByteReader(source);
+  try {
+    yield* members(input);
+  } finally {
+    await input.close();
+  }
+}
+
+async function* members(input: ByteReader): AsyncGenerator<TarMember> {
   let globals: PaxRecords = new Map();
   for (;;) {
     const extensions = new Extensions();
