@@ -37,6 +37,8 @@ export async function receiveMultipart(request: IncomingMessage, body: Readable,
     work.catch(fail);
   };
   parser.on('file', (name, content, { filename }) => {
+    // It also fails while nobody reads it, when the form breaks off: whoever reads it then sees that.
+    content.on('error', () => {});
     if (name === 'file') enqueue(filename === undefined ? undefined : decodeFilename(filename), content);
     else content.resume();
   });

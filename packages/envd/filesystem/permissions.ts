@@ -1,14 +1,14 @@
 // Bits of st_mode, inode(7).
 const TYPE = 0o170000;
-const TYPE_LETTERS: Readonly<Record<number, string>> = {
-  9604: 'd',
-  21609: 'L',
-  14406: 'D',
-  4802: 'D',
-  2401: 'p',
-  26411: 'S',
-  16807: '',
-};
+const TYPE_LETTERS = new Map([
+  [0o040000, 'd'],
+  [0o120000, 'L'],
+  [0o060000, 'D'],
+  [0o020000, 'D'],
+  [0o010000, 'p'],
+  [0o140000, 'S'],
+  [0o100000, ''],
+]);
 const CHARACTER_DEVICE = 0o020000;
 const SET_UID = 0o4000;
 const SET_GID = 0o2000;
@@ -16,7 +16,7 @@ const STICKY = 0o1000;
 
 /** A file's mode in the notation of Go's fs.FileMode, which E2B's clients show: `-rw-r--r--`, `drwxr-xr-x`, `dtrwxrwxrwx`. */
 export function formatMode(mode: number): string {
-  let flags = TYPE_LETTERS[mode & TYPE] ?? '?';
+  let flags = TYPE_LETTERS.get(mode & TYPE) ?? '?';
   if (mode & SET_UID) flags += 'u';
   if (mode & SET_GID) flags += 'g';
   if ((mode & TYPE) === CHARACTER_DEVICE) flags += 'c';

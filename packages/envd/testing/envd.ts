@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HOST_SECRET_HEADER, type InitRequest } from '@aenv/contracts/envd/host-api.ts';
@@ -48,7 +48,6 @@ export interface TestEnvd extends AsyncDisposable {
 export async function testEnvd(overrides: Partial<EnvdOptions> = {}): Promise<TestEnvd> {
   const root = mkdtempSync(join(tmpdir(), 'aenv-envd-test-'));
   const dir = mkdtempSync(join(tmpdir(), 'aenv-envd-files-'));
-  const { chmodSync } = await import('node:fs');
   chmodSync(dir, 0o755);
   const system = recordedSystem();
   const options: EnvdOptions = {

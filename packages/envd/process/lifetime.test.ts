@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { after, before, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type TestEnvd, testEnvd } from '../testing/envd.ts';
+import { collect, type Frame, run, start, stream, unary } from '../testing/rpc-client.ts';
+import { DEFAULT_OUTPUT_LIMITS } from './output.ts';
+
+let envd: TestEnvd;
+before(async () => {
+  envd = await testEnvd({ processes: { output: DEFAULT_OUTPUT_LIMITS, keepEndedMs: 1_500 } });
+});
+after(() => envd[Symbol.asyncDispose]());
+
+const begin = async (script: string, request = {}, options = {}) => {
+  const frames = start(envd.url, '/bin/bash', ['-c', script], { stdin: false, ...request }, options);
+  const pid = (await frames.next()).value?.message.event?.start?.pid ?? 0;
+  return { frames, pid };
+};
+const signal = (pid: number, name: string) =>
+  unary(envd.url, 'process.Process/SendSignal', { process: { pid }, signal: name });
+/** A zombie that waits for this host's init is as dead as one that is gone. */
+const alive = (pid: number) => {
+  try {
+    return !/^\d+ \(.*\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+};
+const connect = (pid: number) => stream(envd.url, 'process.Process/Connect', { process: { pid } });
+
+test('Connect-Timeout-Ms kills the whole process group and is named in the end frame', async () => {
+  const before = performance.now();
+  const result = await run(
+    envd.url,
+    '/bin/bash',
+    ['-c', 'sleep 100 & echo $!; sleep 100'],
+    { stdin: false },
+    { headers: { 'connect-timeout-ms': '400' } },
+  );
+  assert.ok(performance.now() - before < 4_000);
+  assert.equal(result.error?.code, 'deadline_exceeded');
+  assert.match(result.error?.message ?? '', /deadline of process/);
+  await delay(50);
+  assert.equal(alive(Number(result.stdout)), false, 'the child in the background is gone as well');
+  assert.equal(alive(result.pid), false);
+});
+
+test('the deadline also holds when the client has left', async () => {
+  const { frames, pid } = await begin('sleep 100', {}, { headers: { 'connect-timeout-ms': '500' } });
+  await frames.return(undefined);
+  await delay(100);
+  assert.equal(alive(pid), true);
+  await delay(900);
+  assert.equal(alive(pid), false);
+});
+
+test('a deadline of weeks is none', async () => {
+  const result = await run(envd.url, 'true', [], {}, { headers: { 'connect-timeout-ms': '9999999999' } });
+  assert.equal(result.end?.status, 'exit status 0');
+});
+
+test('a client that leaves does not end the process; another one attaches and gets what follows and the end', async () => {
+  const { frames, pid } = await begin('sleep 0.6; echo later; exit 5');
+  await frames.return(undefined);
+  const result = await collect(connect(pid));
+  assert.equal(result.pid, pid);
+  assert.equal(result.stdout, 'later\n');
+  assert.equal(result.end?.exitCode, 5);
+});
+
+test('the end can be asked for a while longer, then the process is unknown', async () => {
+  const { pid } = await run(envd.url, '/bin/bash', ['-c', 'exit 9'], { stdin: false });
+  const late = await collect(connect(pid));
+  assert.equal(late.pid, pid);
+  assert.equal(late.end?.exitCode, 9);
+  assert.equal((await signal(pid, 'SIGNAL_SIGKILL')).status, 404);
+  await delay(1_700);
+  assert.equal((await collect(connect(pid))).error?.code, 'not_found');
+});
+
+test('SIGKILL takes the children along, SIGTERM goes to the process alone', async () => {
+  const killed = await begin('sleep 100 & echo $!; wait');
+  const child = Number(await firstLine(killed.frames));
+  await signal(killed.pid, 'SIGNAL_SIGKILL');
+  assert.equal((await collect(killed.frames)).end?.status, 'signal: killed');
+  assert.equal(alive(child), false);
+
+  const trapped = await begin('trap "echo caught; exit 3" TERM; echo ready; while :; do sleep 0.05; done');
+  await firstLine(trapped.frames);
+  await signal(trapped.pid, 'SIGNAL_SIGTERM');
+  const result = await collect(trapped.frames);
+  assert.equal(result.stdout, 'caught\n');
+  assert.equal(result.end?.exitCode, 3);
+});
+
+test('a signal that is none is unimplemented and harmless', async () => {
+  const { frames, pid } = await begin('sleep 100');
+  assert.equal((await signal(pid, 'SIGNAL_UNSPECIFIED')).status, 501);
+  assert.equal(alive(pid), true);
+  await signal(pid, 'SIGNAL_SIGKILL');
+  await collect(frames);
+});
+
+test('a child that keeps the pipes open does not keep the process from ending, nor dies of it', async () => {
+  const before = performance.now();
+  const result = await run(
+    envd.url,
+    '/bin/bash',
+    ['-c', '(sleep 0.8; echo more; sleep 0.3; echo "$BASHPID alive" > "$0") & echo done', `${envd.dir}/mark`],
+    { stdin: false },
+  );
+  assert.ok(performance.now() - before < 700, 'the end came before the child ended');
+  assert.equal(result.stdout, 'done\n');
+  assert.equal(result.end?.status, 'exit status 0');
+  await delay(1_800);
+  assert.match(await readFile(`${envd.dir}/mark`, 'utf8'), /alive/, 'writing after the end was no broken pipe');
+});
+
+test('keepalives come when nothing else does, as often as the client wants', async () => {
+  const { frames, pid } = await begin('sleep 2.3', {}, { headers: { 'keepalive-ping-interval': '1' } });
+  let keepalives = 0;
+  for await (const { message } of frames) if (message.event?.keepalive !== undefined) keepalives += 1;
+  assert.equal(keepalives, 2);
+  assert.equal(alive(pid), false);
+});
+
+async function firstLine(frames: AsyncIterator<Frame>): Promise<string> {
+  const frame = await frames.next();
+  return Buffer.from(frame.value?.message.event?.data?.stdout ?? '', 'base64')
+    .toString()
+    .trim();
+}
