@@ -11,7 +11,7 @@ export async function writeSparse(file: FileHandle, content: AsyncIterable<Buffe
   for await (const chunk of content) {
     for (let at = 0; at < chunk.length; ) {
       const part = chunk.subarray(at, at + ZEROS.length);
-      if (part.length < 4096 || !part.equals(ZEROS.subarray(0, part.length))) await writeAll(file, part, position);
+      if (!part.equals(ZEROS.subarray(0, part.length))) await writeAll(file, part, position);
       at += part.length;
       position += part.length;
     }
