@@ -12,7 +12,7 @@ import type { BootPlan } from './fake/boot-plan.ts';
 import { createFakeDriver } from './fake/driver.ts';
 import { fakeSpec } from './fake/harness.ts';
 
-const policy = { attempts: 3, hangMs: 150, log: silentLogger };
+const policy = { attempts: 3, hangMs: 1_000, log: silentLogger };
 
 async function setUp(t: TestContext, plans: BootPlan[]) {
   const folder = await mkdtemp(join(tmpdir(), 'boot-'));
@@ -58,7 +58,7 @@ test('after the last attempt the error carries the last lines of each', async (t
   ]);
   await assert.rejects(bootWithRetry(driver, makeSpec, ready, policy), {
     code: 'boot_failed',
-    message: /attempt 1: .*no root.*attempt 2: not ready within 150 ms.*booting.*attempt 3: .*no init/s,
+    message: /attempt 1: .*no root.*attempt 2: not ready within 1000 ms.*booting.*attempt 3: .*no init/s,
   });
   assert.equal(driver.host.started.length, 3);
   assert.equal(driver.host.vms.size, 0);

@@ -47,7 +47,7 @@ export function createFakeDriver(options: FakeDriverOptions = {}): FakeDriver {
     kind: 'fake',
     build: { version: '1', accelerator: 'none', machine: 'fake' },
     driveKinds: ['file', 'nbd', 'device'],
-    maxDrives: 22,
+    maxDrives: 16,
     host,
     setPlan(next) {
       plan = next;

@@ -1,7 +1,7 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeDurable } from '@aenv/platform/files/durable.ts';
-import type { AcceleratorChoice } from './accelerator.ts';
+import type { AcceleratorChoice } from './machine.ts';
 import { isRecord } from './qmp/message.ts';
 
 const FILE = 'accelerator.json';

@@ -4,7 +4,7 @@ import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { run } from '@aenv/platform/process/run.ts';
 import { AcceleratorCache } from './accelerator-cache.ts';
 import type { QemuInstall } from './install/qemu-install.ts';
-import { type Accelerator, machineArguments } from './machine.ts';
+import { type Accelerator, type AcceleratorChoice, machineArguments } from './machine.ts';
 
 export interface ChooseAcceleratorOptions {
   readonly install: QemuInstall;
@@ -20,12 +20,6 @@ export interface ChooseAcceleratorOptions {
   readonly limitMs?: number;
   /** default /dev/kvm */
   readonly device?: string;
-}
-
-export interface AcceleratorChoice {
-  readonly accelerator: Accelerator;
-  /** for people: why not KVM, or how it was shown to work */
-  readonly reason: string;
 }
 
 /** Where a kernel without any root ends; it has brought up timers, scheduler and devices by then. */

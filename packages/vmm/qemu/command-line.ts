@@ -1,10 +1,10 @@
 import { GUEST_LINK } from '@aenv/contracts/guest/link.ts';
 import type { VmSpec } from '../contract/micro-vm.ts';
+import { CONSOLE_RING, CONSOLE_RING_SIZE } from './console-ring.ts';
 import { driveArguments } from './drives.ts';
 import type { QemuInstall } from './install/qemu-install.ts';
 import { type Accelerator, machineArguments } from './machine.ts';
 import type { MemoryFile } from './memory-file.ts';
-import { CONSOLE_RING, CONSOLE_RING_SIZE } from './serial/console-ring.ts';
 
 export interface CommandLineParts {
   readonly install: QemuInstall;

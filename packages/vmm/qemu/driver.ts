@@ -4,11 +4,13 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { isAlive, killAndWait } from '@aenv/platform/process/identity.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
+import { SerialLog } from '../console/serial-log.ts';
 import type { MicroVm, VmDriver, VmRecord, VmSpec } from '../contract/micro-vm.ts';
 import { checkSpec, qmpSocketPath } from './check-spec.ts';
 import { commandLine } from './command-line.ts';
 import { confinement } from './confinement.ts';
 import { connectQmp } from './connect-qmp.ts';
+import { drainConsole } from './console-ring.ts';
 import { MAX_DRIVES } from './drives.ts';
 import type { QemuInstall } from './install/qemu-install.ts';
 import { type Accelerator, MACHINE } from './machine.ts';
@@ -17,8 +19,6 @@ import { adoptProcess, startProcess, type VmmProcess } from './process.ts';
 import { QemuVm } from './qemu-vm.ts';
 import type { QmpClient } from './qmp/client.ts';
 import { isRecord } from './qmp/message.ts';
-import { drainConsole } from './serial/console-ring.ts';
-import { SerialLog } from './serial/serial-log.ts';
 import { StderrFile } from './stderr-file.ts';
 import { openTunToUsers } from './tun-access.ts';
 
@@ -31,7 +31,7 @@ export interface QemuDriverOptions {
   /** folder for the files that guest memory is mapped from; on a disk, and users of VMs can pass through its parents */
   readonly memoryDir: string;
   readonly log: Logger;
-  /** how long QEMU may take from its start until it can be managed; default 15,000 `ms` */
+  /** how long QEMU may take until it can be managed, after its start and when it is adopted; default 15,000 `ms` */
   readonly startTimeoutMs?: number;
 }
 
@@ -96,7 +96,7 @@ class QemuDriver implements VmDriver {
     };
     let qmp: QmpClient | undefined;
     try {
-      qmp = await connectQmp(qmpSocket, process.ended, this.#options.startTimeoutMs ?? 15_000, signal);
+      qmp = await connectQmp(qmpSocket, process.ended, this.#startTimeoutMs, signal);
       undo.add(() => qmp?.close());
       const status = await queryStatus(qmp);
       if (status !== 'running') throw new AenvError('boot_failed', `QEMU is in state '${status}' after its start`);
@@ -117,7 +117,7 @@ class QemuDriver implements VmDriver {
       await removeRunDir();
       return undefined;
     }
-    const qmp = await connectQmp(qmpSocketPath(record.runDir), undefined, COMMAND_TIMEOUT_MS);
+    const qmp = await connectQmp(qmpSocketPath(record.runDir), undefined, this.#startTimeoutMs);
     const status = await queryStatus(qmp);
     if (status === 'running' || status === 'paused') {
       return this.#watch(record, adoptProcess(record.process, qmp.closed), qmp, status);
@@ -132,6 +132,10 @@ class QemuDriver implements VmDriver {
   async close(): Promise<void> {
     for (const vm of this.#vms) vm.detach();
     this.#vms.clear();
+  }
+
+  get #startTimeoutMs(): number {
+    return this.#options.startTimeoutMs ?? 15_000;
   }
 
   async #spawn(argv: [string, ...string[]], stderr: StderrFile): Promise<VmmProcess> {

@@ -3,6 +3,12 @@ import type { QemuInstall } from './install/qemu-install.ts';
 
 export type Accelerator = 'kvm' | 'tcg';
 
+export interface AcceleratorChoice {
+  readonly accelerator: Accelerator;
+  /** for people: why not KVM, or how it was shown to work */
+  readonly reason: string;
+}
+
 /** What a snapshot names as the machine; `microvm` has no versioned types, so the QEMU version belongs to it. */
 export const MACHINE = 'microvm';
 

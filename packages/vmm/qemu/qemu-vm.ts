@@ -1,11 +1,11 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { killAndWait } from '@aenv/platform/process/identity.ts';
+import type { SerialLog } from '../console/serial-log.ts';
 import type { MicroVm, VmExit, VmRecord, VmState } from '../contract/micro-vm.ts';
+import { drainConsole } from './console-ring.ts';
 import { endAfterSocket, type VmmProcess } from './process.ts';
 import type { QmpClient, QmpEvent } from './qmp/client.ts';
-import { drainConsole } from './serial/console-ring.ts';
-import type { SerialLog } from './serial/serial-log.ts';
 import type { StderrFile } from './stderr-file.ts';
 
 /** `stop` waits for requests to the drives, and an NBD server may be away for 30 s. */

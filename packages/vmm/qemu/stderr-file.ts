@@ -1,6 +1,6 @@
 import { constants, type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { printableTail } from './serial/printable-tail.ts';
+import { printableTail } from '../console/printable-tail.ts';
 
 /** Above this size the file is emptied; a guest can make its VMM complain over and over. */
 const MAX_STDERR = 256 * 1024;

@@ -45,22 +45,27 @@ export class TestBed implements ContractHarness {
     return join(this.root, 'memory');
   }
 
-  async openDriver(): Promise<VmDriver> {
+  async openDriver(options: { readonly startTimeoutMs?: number } = {}): Promise<VmDriver> {
     const { install, memoryDir } = this;
-    const driver = createQemuDriver({ install, accelerator: 'tcg', memoryDir, log: silentLogger });
+    const driver = createQemuDriver({ install, accelerator: 'tcg', memoryDir, log: silentLogger, ...options });
     this.#drivers.push(driver);
     const start = driver.start.bind(driver);
     // Remembered, so that a failed test leaves no VM behind.
     return Object.assign(driver, {
       start: async (spec: VmSpec, signal?: AbortSignal) => {
         const vm = await start(spec, signal);
-        this.#processes.push(vm.record.process);
+        this.remember(vm.record.process);
         return vm;
       },
     });
   }
 
-  /** @param options what the guest shall do besides its kernel arguments, and other parts of a spec */
+  /** Ends this process when the bed is closed. */
+  remember(identity: ProcessIdentity): void {
+    this.#processes.push(identity);
+  }
+
+  /** @param args what the guest shall do, as options on its kernel command line */
   async makeSpec(args = '', options: Partial<VmSpec> = {}): Promise<VmSpec> {
     const incarnation = `test${++this.#count}`;
     return {

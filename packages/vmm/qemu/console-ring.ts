@@ -1,5 +1,5 @@
-import type { QmpClient } from '../qmp/client.ts';
-import { isRecord } from '../qmp/message.ts';
+import type { QmpClient } from './qmp/client.ts';
+import { isRecord } from './qmp/message.ts';
 
 export const CONSOLE_RING = 'console';
 
