@@ -30,13 +30,23 @@ export type ConnectEnvd = (address: EnvdAddress) => EnvdClient;
 const CONNECT_TIMEOUT_MS = 50;
 const HEALTH_TIMEOUT_MS = 1_000;
 const INIT_TIMEOUT_MS = 10_000;
-/** Pause between two questions to a guest that refuses; each costs the booting guest some of its one core. */
-const POLL_MS = 5;
+const POLL_MS = { least: 5, most: 50 };
+/** Share of the time waited so far that the next pause takes. */
+const POLL_SHARE = 0.02;
+
+/**
+ * The pause before the next question. Each one costs the booting guest some of its one core: at 5 ms a guest under
+ * emulation spends a tenth of its boot on refusing. A fiftieth of the time waited finds the moment just as well.
+ */
+function pollPause(waitedMs: number): number {
+  return Math.min(POLL_MS.most, Math.max(POLL_MS.least, waitedMs * POLL_SHARE));
+}
 
 /** The client that dials a guest over TCP. */
 export function envdOverTcp(clock: Clock): ConnectEnvd {
   return ({ address, port, hostSecret }) => ({
     async waitHealthy(signal) {
+      const begin = clock.now();
       for (;;) {
         signal.throwIfAborted();
         try {
@@ -51,7 +61,7 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
         } catch {
           // Not up yet; what it died of, if it did, comes from the VM.
         }
-        await clock.sleep(POLL_MS, signal);
+        await clock.sleep(pollPause(clock.now() - begin), signal);
       }
     },
 
@@ -71,11 +81,11 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
           });
         } catch {
           // The call can be repeated: the same secret is accepted again.
-          await clock.sleep(POLL_MS, signal);
+          await clock.sleep(POLL_MS.least, signal);
           continue;
         }
         if (answer.status === 503) {
-          await clock.sleep(POLL_MS, signal);
+          await clock.sleep(POLL_MS.least, signal);
           continue;
         }
         return readInitAnswer(answer);
