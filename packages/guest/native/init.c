@@ -14,8 +14,8 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -146,13 +146,21 @@ static void mount_platform(const struct drives *drives)
 /* Under pressure envd keeps its share of processor and memory. Without cgroups it runs all the same. */
 static void set_up_cgroups(void)
 {
-	if (mount("cgroup2", "/sys/fs/cgroup", "cgroup2", MS_NOSUID | MS_NODEV | MS_NOEXEC, "nsdelegate") != 0)
+	if (mount("cgroup2", "/sys/fs/cgroup", "cgroup2", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0)
 		return;
 	write_text("/sys/fs/cgroup/cgroup.subtree_control", "+cpu +memory +pids");
 	mkdir(ENVD_CGROUP, 0755);
 	mkdir(USER_CGROUP, 0755);
 	write_text(ENVD_CGROUP "/cpu.weight", "1000");
 	write_text(ENVD_CGROUP "/memory.low", "100663296");
+}
+
+/* The kernel's own limit of open files is too low for servers and watchers. */
+static void set_limits(void)
+{
+	const struct rlimit files = { .rlim_cur = 1024, .rlim_max = 65536 };
+
+	setrlimit(RLIMIT_NOFILE, &files);
 }
 
 static void set_sysctls(void)
@@ -233,6 +241,7 @@ int init_main(int argc, char **argv)
 	mount_platform(&drives);
 	set_up_cgroups();
 	set_sysctls();
+	set_limits();
 	umask(022);
 	write_names(&config);
 	supervise();

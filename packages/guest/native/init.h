@@ -9,9 +9,6 @@
 #define RUN_DIR "/run/aenv"
 #define TOOLS_DIR RUN_DIR "/tools"
 #define ENVD_ARGV TOOLS_DIR "/envd.argv"
-/* envd's own cgroup, which is favoured; what it starts goes to the other one. */
-#define ENVD_CGROUP "/sys/fs/cgroup/envd"
-#define USER_CGROUP "/sys/fs/cgroup/user"
 
 /* What the kernel's command line says. */
 struct boot_config {

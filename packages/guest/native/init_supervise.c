@@ -1,5 +1,6 @@
 /* The long life of PID 1: envd runs, whatever ends is reaped, and a request to end is obeyed. */
 #define _GNU_SOURCE
+#include "native.h"
 #include "init.h"
 
 #include <errno.h>

@@ -16,4 +16,8 @@ int watch_main(int argc, char **argv) __attribute__((weak));
 /* Exit code of every applet that was called in a wrong way. */
 #define EXIT_USAGE 64
 
+/* Cgroups of a guest: one for envd, which is favoured, and one for all that it starts. Nowhere else do they exist. */
+#define ENVD_CGROUP "/sys/fs/cgroup/aenv.envd"
+#define USER_CGROUP "/sys/fs/cgroup/aenv.user"
+
 #endif
