@@ -7,12 +7,19 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '@aenv/platform/clock/clock.ts';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
+import { silentMetrics } from '@aenv/platform/observability/metrics.ts';
 import { run } from '@aenv/platform/process/run.ts';
+import { parsePool } from './addresses/range-choice.ts';
+import { dnsAddressOf, slotCapacity } from './addresses/range-layout.ts';
 import { isForwarding } from './host/forwarding.ts';
 import { removeStrays } from './host/instance-removal.ts';
-import { tagOf } from './host/names.ts';
+import { instanceNames, tagOf } from './host/names.ts';
+import { deniedRanges } from './slots/denied-ranges.ts';
+import { WatermarkPool } from './slots/pool.ts';
+import { HostSlotMaker } from './slots/slot-maker.ts';
 import { describePoolContract } from './slots/testing/pool-contract.ts';
 import { inPrivateHost } from './testing/private-host.ts';
+import { RemoteAgent } from './testing/remote-agent.ts';
 import { inventory, startNetwork } from './testing/world.ts';
 
 /** What a network makes on the host, and that all of it goes away. */
@@ -41,32 +48,26 @@ inPrivateHost(import.meta.url, () => {
     assert.equal(await isForwarding(), false);
   });
 
-  test('what a killed daemon left is found and removed, and the next one starts in the same place', async () => {
-    const empty = await inventory();
-    const runtimeDir = join(folder, 'crash');
-    await crash(runtimeDir);
-    assert.notEqual(await inventory(), empty);
-    const removed = await removeStrays({ runtimeDir, clock: systemClock, log: silentLogger });
-    assert.ok(removed.netns >= 2 && removed.links >= 2);
-    assert.deepEqual([removed.addresses, removed.routes, removed.tables], [1, 1, 1]);
-    assert.equal(await inventory(), empty);
-
-    await crash(runtimeDir);
-    const network = await startNetwork({ runtimeDir });
-    assert.equal(network.range, '10.200.0.0/20');
-    assert.equal(network.pool.stats().inUse, 0);
-    await network.close();
-    assert.equal(await inventory(), empty);
-  });
-
-  test('strays are removed after the rules were flushed too', async () => {
+  test('what a killed daemon left is found and removed, even after its rules were flushed', async () => {
     const empty = await inventory();
     const runtimeDir = join(folder, 'flushed');
     await crash(runtimeDir);
     await run(['nft', 'flush', 'ruleset']);
-    await removeStrays({ runtimeDir, clock: systemClock, log: silentLogger });
+    const removed = await removeStrays({ runtimeDir, clock: systemClock, log: silentLogger });
+    assert.deepEqual(removed, { netns: 2, links: 2, addresses: 1, routes: 1, tables: 0 });
     // Who switched forwarding on was written in the rules.
     await run(['sysctl', '-qw', 'net.ipv4.ip_forward=0']);
+    assert.equal(await inventory(), empty);
+  });
+
+  test('the next daemon of the same folder starts in the place of a killed one', async () => {
+    const empty = await inventory();
+    const runtimeDir = join(folder, 'crash');
+    await crash(runtimeDir);
+    const network = await startNetwork({ runtimeDir });
+    assert.equal(network.range, '10.200.0.0/20');
+    assert.equal((await run(['ip', 'netns', 'list'])).stdout, '');
+    await network.close();
     assert.equal(await inventory(), empty);
   });
 
@@ -118,6 +119,9 @@ inPrivateHost(import.meta.url, () => {
     const network = await startNetwork({ guestLink: 'tap', uidBase: 310_000 });
     const slot = await network.pool.acquire(open);
     assert.equal(slot.uid, 310_000 + slot.index);
+    const second = await startNetwork({ guestLink: 'tap', uidBase: 310_000 });
+    assert.notEqual((await second.pool.acquire(open)).uid, slot.uid);
+    await second.close();
     const netns = slot.netns.replace('/run/netns/', '');
     const taps = (await run(['ip', '-n', netns, 'tuntap', 'show'])).stdout;
     assert.match(taps, new RegExp(`^${slot.tap}: tap persist user ${slot.uid} group ${slot.uid}$`, 'm'));
@@ -129,7 +133,6 @@ inPrivateHost(import.meta.url, () => {
     const network = await startNetwork();
     const slot = await network.pool.acquire(open);
     await network.pool.release(slot);
-    const { RemoteAgent } = await import('./testing/remote-agent.ts');
     const host = new RemoteAgent();
     const outcome = await host.dial(slot.hostAddress, 80);
     assert.equal(outcome.result, 'EHOSTUNREACH');
@@ -163,22 +166,22 @@ inPrivateHost(import.meta.url, () => {
   });
 
   describePoolContract('namespaces of this host', async () => {
-    const network = await startNetwork({ cidr: '10.201.0.0/28' });
-    return { pool: closing(network), capacity: 3 };
+    const range = parsePool('10.201.0.0/28');
+    const maker = new HostSlotMaker({
+      workDir: folder,
+      names: instanceNames('abcde'),
+      range,
+      uidBase: 230_000,
+      dnsAddress: dnsAddressOf(range),
+      dnsPort: 53,
+      deniedCidrs: deniedRanges(range, []),
+      guestLink: 'tap',
+    });
+    const capacity = slotCapacity(range);
+    const common = { clock: systemClock, log: silentLogger, metrics: silentMetrics };
+    return { pool: new WatermarkPool({ maker, capacity, low: 0, high: 0, ...common }), capacity };
   });
 });
-
-/** The pool of a network, whose close() closes the network. */
-function closing(network: Awaited<ReturnType<typeof startNetwork>>) {
-  const { pool } = network;
-  return {
-    acquire: pool.acquire.bind(pool),
-    setPolicy: pool.setPolicy.bind(pool),
-    release: pool.release.bind(pool),
-    stats: pool.stats.bind(pool),
-    close: () => network.close(),
-  };
-}
 
 /** A daemon that has two slots in use and is killed. */
 async function crash(runtimeDir: string): Promise<void> {

@@ -6,7 +6,7 @@ import type { Metrics } from '@aenv/platform/observability/metrics.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import { formatCidr } from './addresses/ipv4.ts';
 import { DEFAULT_POOL, parsePool } from './addresses/range-choice.ts';
-import { dnsAddressOf, slotCapacity } from './addresses/range-layout.ts';
+import { dnsAddressOf, slotCapacity, uidOffset } from './addresses/range-layout.ts';
 import { DnsForwarder } from './dns/forwarder.ts';
 import { ResolvConf } from './dns/resolv-conf.ts';
 import { Resolver } from './dns/resolver.ts';
@@ -32,7 +32,10 @@ export interface NetworkOptions {
   readonly tag?: string;
   /** where this instance's /20 is taken from; default 10.200.0.0/14 */
   readonly cidr?: string;
-  /** slot N is owned by uid and gid `uidBase` + N; default 230000 */
+  /**
+   * uid and gid of slot N are `uidBase` + N, and beyond that for instances whose range is not the first of the pool, so
+   * that no two slots of this host share them; default 230000
+   */
   readonly uidBase?: number;
   /** watermarks of ready slots; default 2 and 8 */
   readonly low?: number;
@@ -73,7 +76,13 @@ export async function createNetwork(options: NetworkOptions): Promise<Network> {
   const { runtimeDir, clock, log, metrics } = options;
   const { uidBase, low, high, resolvConf } = { ...DEFAULTS, ...options };
   const pool = parsePool(options.cidr ?? DEFAULT_POOL);
-  await removeStrays({ runtimeDir, clock, log, ...(options.tag === undefined ? {} : { tag: options.tag }) });
+  const strays = await removeStrays({
+    runtimeDir,
+    clock,
+    log,
+    ...(options.tag === undefined ? {} : { tag: options.tag }),
+  });
+  if (Object.values(strays).some((count) => count > 0)) log.info('removed what an earlier daemon left', { ...strays });
 
   await using rollback = new Rollback();
   const tag = await claimTag(runtimeDir, options.tag);
@@ -81,10 +90,10 @@ export async function createNetwork(options: NetworkOptions): Promise<Network> {
   rollback.add(async () => {
     await removeInstance(tag, clock, log);
   });
-  const range = await withHostLock(clock, log, async () => {
-    await switchForwardingOn(tag);
-    return await claimRange(pool, names);
-  });
+  const { range, forwardingWasOff } = await withHostLock(clock, log, async () => ({
+    forwardingWasOff: await switchForwardingOn(tag),
+    range: await claimRange(pool, names),
+  }));
   const dnsAddress = dnsAddressOf(range);
   const deniedCidrs = deniedRanges(range, options.alwaysDeniedCidrs ?? []);
 
@@ -98,7 +107,7 @@ export async function createNetwork(options: NetworkOptions): Promise<Network> {
 
   const rules = hostRuleset({ names, range, dnsAddress, dnsPort });
   await nftApply(rules);
-  const guard = new RulesGuard({ names, rules, runtimeDir, clock, log, metrics });
+  const guard = new RulesGuard({ names, rules, runtimeDir, forwardingWasOff, clock, log, metrics });
   rollback.add(() => guard.close());
   const workDir = join(runtimeDir, 'network');
   await rm(workDir, { recursive: true, force: true });
@@ -108,7 +117,7 @@ export async function createNetwork(options: NetworkOptions): Promise<Network> {
     workDir,
     names,
     range,
-    uidBase,
+    uidBase: uidBase + uidOffset(pool, range),
     dnsAddress,
     dnsPort,
     deniedCidrs,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { parsePool } from './range-choice.ts';
-import { dnsAddressOf, slotAddresses, slotCapacity } from './range-layout.ts';
+import { dnsAddressOf, slotAddresses, slotCapacity, uidOffset } from './range-layout.ts';
 
 const range = parsePool('10.200.16.0/20');
 
@@ -22,4 +22,10 @@ test('the first and the last slot of a range', () => {
 
 test('an index outside the range is refused', () => {
   for (const index of [0, 1024, -1, 1.5, Number.NaN]) assert.throws(() => slotAddresses(range, index), RangeError);
+});
+
+test('slots of neighbouring ranges count on without a clash', () => {
+  const pool = parsePool('10.200.0.0/14');
+  assert.equal(uidOffset(pool, parsePool('10.200.0.0/20')), 0);
+  assert.ok(uidOffset(pool, range) > slotCapacity(parsePool('10.200.0.0/20')));
 });

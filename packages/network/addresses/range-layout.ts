@@ -28,3 +28,8 @@ export function slotAddresses(range: Cidr, index: number): SlotAddresses {
   const base = range.first + index * BLOCK;
   return { gateway: formatIpv4(base + 1), slot: formatIpv4(base + 2) };
 }
+
+/** What to add to slot indices so that all ranges of a pool together count their slots without a clash. */
+export function uidOffset(pool: Cidr, range: Cidr): number {
+  return (range.first - pool.first) / BLOCK;
+}

@@ -7,7 +7,7 @@ import { handForwardingBack } from './forwarding.ts';
 import { listInstances, tagsOf } from './instances.ts';
 import { withHostLock } from './lock.ts';
 import { type InstanceNames, instanceNames } from './names.ts';
-import { listLinks, listNetns, removeNamed } from './removal.ts';
+import { listNetns } from './removal.ts';
 
 export interface Removed {
   readonly netns: number;
@@ -49,51 +49,53 @@ export async function removeStrays(options: RemoveStraysOptions): Promise<Remove
 /** Removes all that carries this tag; the table last, because it says that the rest may be there. */
 export async function removeInstance(tag: string, clock: Clock, log: Logger): Promise<Removed> {
   const names = instanceNames(tag);
-  const [links, netns] = await Promise.all([listLinks(), listNetns()]);
-  const named = {
-    links: [...links].filter((name) => names.ownsLink(name)),
-    netns: [...netns].filter((name) => names.ownsNetns(name)),
-  };
-  await removeNamed(named);
-
-  const { addresses, routes } = await findClaims(names);
+  const found = await findRemains(names);
   const done = await ipBatchBestEffort([
-    ...addresses.map((address) => `addr del ${address}/32 dev lo`),
-    ...routes.map((range) => `route del unreachable ${range} metric ${names.claimMetric}`),
+    ...found.links.map((name) => `link del dev ${name}`),
+    ...found.netns.map((name) => `netns del ${name}`),
+    ...found.addresses.map((address) => `addr del ${address}/32 dev lo`),
+    ...found.routes.map((range) => `route del unreachable ${range} metric ${names.claimMetric}`),
   ]);
-  const left = done ? { addresses: [], routes: [] } : await findClaims(names);
-  if (left.addresses.length + left.routes.length > 0) {
-    throw new AenvError('host_command_failed', `could not remove ${[...left.addresses, ...left.routes].join(', ')}`);
+  if (!done) {
+    const left = Object.values(await findRemains(names)).flat();
+    if (left.length > 0) throw new AenvError('host_command_failed', `could not remove ${left.join(', ')}`);
   }
-
   const tables = await withHostLock(clock, log, async () => {
-    if (!(await listInstances()).some((record) => record.tag === tag)) return 0;
-    await handForwardingBack(tag);
+    const records = await listInstances();
+    if (!records.some((record) => record.tag === tag)) return 0;
+    await handForwardingBack(tag, records);
     await nftApply(`delete table inet ${names.table}\n`);
     return 1;
   });
   return {
-    netns: named.netns.length,
-    links: named.links.length,
-    addresses: addresses.length,
-    routes: routes.length,
+    netns: found.netns.length,
+    links: found.links.length,
+    addresses: found.addresses.length,
+    routes: found.routes.length,
     tables,
   };
 }
 
-interface Claims {
+interface Remains {
+  readonly links: readonly string[];
+  readonly netns: readonly string[];
   readonly addresses: readonly string[];
   readonly routes: readonly string[];
 }
 
-async function findClaims(names: InstanceNames): Promise<Claims> {
-  const [links, routes] = await Promise.all([
-    ipJson('-4', 'addr', 'show', 'dev', 'lo'),
+async function findRemains(names: InstanceNames): Promise<Remains> {
+  const [netns, devices, routes] = await Promise.all([
+    listNetns(),
+    ipJson('addr', 'show'),
     ipJson('-4', 'route', 'show', 'table', 'main'),
   ]);
   return {
-    addresses: records(links)
-      .flatMap((link) => records(link.addr_info))
+    links: records(devices)
+      .map((device) => String(device.ifname))
+      .filter((name) => names.ownsLink(name)),
+    netns: [...netns].filter((name) => names.ownsNetns(name)),
+    addresses: records(devices)
+      .flatMap((device) => records(device.addr_info))
       .filter((info) => info.label === names.addressLabel)
       .map((info) => String(info.local)),
     routes: records(routes)

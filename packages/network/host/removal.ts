@@ -26,7 +26,7 @@ export async function removeNamed(wanted: Named): Promise<void> {
 }
 
 /** Names of all network devices in this process's namespace. */
-export async function listLinks(): Promise<ReadonlySet<string>> {
+async function listLinks(): Promise<ReadonlySet<string>> {
   const links = await ipJson('link', 'show');
   return new Set(Array.isArray(links) ? links.filter(isRecord).map((link) => String(link.ifname)) : []);
 }

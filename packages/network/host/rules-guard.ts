@@ -3,7 +3,7 @@ import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { Counter, Metrics } from '@aenv/platform/observability/metrics.ts';
 import { isRecord, nftApply, nftJson } from './commands.ts';
-import { type InstanceRecord, markForwardingWasOff, recordsOfChains } from './instances.ts';
+import { markForwardingWasOff, recordsOfChains } from './instances.ts';
 import { type InstanceNames, ownerChain } from './names.ts';
 import { SENTINEL_CHAIN } from './ruleset.ts';
 
@@ -12,6 +12,8 @@ export interface RulesGuardOptions {
   /** the script that puts the rules in place */
   readonly rules: string;
   readonly runtimeDir: string;
+  /** this instance switched ip_forward on */
+  readonly forwardingWasOff: boolean;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
@@ -28,11 +30,12 @@ export class RulesGuard {
   readonly #stopping = new AbortController();
   readonly #restored: Counter;
   #loop: Promise<void> = Promise.resolve();
-  /** what the table said of the instance when it was last seen */
-  #record: InstanceRecord | undefined;
+  /** what the table said when it was last seen; other instances may change it */
+  #forwardingWasOff: boolean;
 
   constructor(options: RulesGuardOptions) {
     this.#options = options;
+    this.#forwardingWasOff = options.forwardingWasOff;
     this.#restored = options.metrics.counter(
       'aenv_network_rules_restored_total',
       'Times that the rules of the host side had been flushed and were put back',
@@ -50,7 +53,9 @@ export class RulesGuard {
       const chain = isRecord(entry) ? entry.chain : undefined;
       return isRecord(chain) && chain.family === 'inet' && chain.table === table && chain.name === SENTINEL_CHAIN;
     });
-    if (inPlace) this.#record = recordsOfChains(chains).find((record) => record.tag === tag);
+    if (inPlace) {
+      this.#forwardingWasOff = recordsOfChains(chains).some((record) => record.tag === tag && record.forwardingWasOff);
+    }
     return inPlace;
   }
 
@@ -61,7 +66,6 @@ export class RulesGuard {
 
   async #run(): Promise<void> {
     const { clock, log, names, rules, runtimeDir } = this.#options;
-    await this.inPlace().catch(() => {});
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       try {
@@ -69,7 +73,7 @@ export class RulesGuard {
         if (await this.inPlace()) continue;
         if (signal.aborted) return;
         await nftApply(`${rules}add chain inet ${names.table} ${ownerChain(runtimeDir)}\n`);
-        if (this.#record?.forwardingWasOff === true) await markForwardingWasOff(names.tag);
+        if (this.#forwardingWasOff) await markForwardingWasOff(names.tag);
         this.#restored.add();
         log.error('the firewall rules of this instance had been flushed by another program; they are back in place');
       } catch (error) {

@@ -7,8 +7,11 @@ export const TAP = 'tap0';
 export const UPLINK = 'veth0';
 const TABLE = 'aenv';
 
-/** Flows that one guest may have open at once: the host tracks each of them too, in a table that all share. */
-const MAX_FLOWS = 4096;
+/**
+ * Flows that one guest may have open at once, to the outside and for questions for names: the host tracks each of them
+ * too, in a table that all share.
+ */
+const MAX_FLOWS = { outside: 4096, names: 2048 };
 
 export interface SlotRulesetInput {
   readonly slotAddress: string;
@@ -33,12 +36,13 @@ export function slotRuleset(input: SlotRulesetInput): string {
     {
       refuse: REFUSE,
       egress: { rules: ['goto refuse'] },
+      // The forwarder is the one service of the host that a guest reaches; it knows the policy itself.
+      names: { rules: [`ct state new ct count over ${MAX_FLOWS.names} goto refuse`, 'accept'] },
       guest_flow: {
         rules: [
-          // The forwarder is the one service of the host that a guest reaches; it knows the policy itself.
-          `ct original ip daddr ${GUEST_LINK.gateway} accept`,
+          `ct original ip daddr ${GUEST_LINK.gateway} goto names`,
           'ct original ip daddr @denied goto refuse',
-          `ct state new ct count over ${MAX_FLOWS} goto refuse`,
+          `ct state new ct count over ${MAX_FLOWS.outside} goto refuse`,
           'goto egress',
         ],
       },

@@ -25,6 +25,7 @@ export interface HostSlotMakerOptions {
   readonly workDir: string;
   readonly names: InstanceNames;
   readonly range: Cidr;
+  /** uid of slot N is this plus N */
   readonly uidBase: number;
   readonly dnsAddress: string;
   readonly dnsPort: number;

@@ -31,6 +31,8 @@ async function prepare(): Promise<void> {
   mkdirSync(folder, { recursive: true });
   await run(['mount', '-t', 'tmpfs', 'tmpfs', folder]);
   await run(['ip', 'link', 'set', 'lo', 'up']);
+  // New namespaces have this as the real host has it.
+  await run(['sysctl', '-qw', 'net.ipv4.ip_forward=0']);
 }
 
 function runInside(file: string): Promise<{ code: number | null; output: string }> {
