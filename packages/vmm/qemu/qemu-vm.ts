@@ -12,9 +12,10 @@ import type { StderrFile } from './stderr-file.ts';
 const PAUSE_TIMEOUT_MS = 40_000;
 const QUIT_TIMEOUT_MS = 2_000;
 const DRAIN_TIMEOUT_MS = 1_000;
-/** The console is read often while a guest boots, seldom later. */
-const FIRST_DRAIN_MS = 500;
-const LAST_DRAIN_MS = 10_000;
+/** The console is read often while a guest boots, seldom later: it is for people, and its ring is large enough. */
+const BOOT_DRAINS = 20;
+const BOOT_DRAIN_MS = 500;
+const LATER_DRAIN_MS = 10_000;
 
 export interface QemuVmParts {
   readonly record: VmRecord;
@@ -48,7 +49,7 @@ export class QemuVm implements MicroVm {
     this.exited.catch(() => {});
     parts.qmp.onEvent((event) => this.#onEvent(event));
     void parts.qmp.closed.then(() => this.#onSocketClosed());
-    this.#scheduleDrain(FIRST_DRAIN_MS);
+    this.#scheduleDrain(1);
   }
 
   get state(): VmState {
@@ -141,12 +142,15 @@ export class QemuVm implements MicroVm {
     }
   }
 
-  #scheduleDrain(ms: number): void {
-    this.#drainTimer = setTimeout(() => {
-      void this.#drain().then(() => {
-        if (this.#state !== 'exited' && !this.#detached) this.#scheduleDrain(Math.min(2 * ms, LAST_DRAIN_MS));
-      });
-    }, ms);
+  #scheduleDrain(count: number): void {
+    this.#drainTimer = setTimeout(
+      () => {
+        void this.#drain().then(() => {
+          if (this.#state !== 'exited' && !this.#detached) this.#scheduleDrain(count + 1);
+        });
+      },
+      count <= BOOT_DRAINS ? BOOT_DRAIN_MS : LATER_DRAIN_MS,
+    );
     this.#drainTimer.unref();
   }
 }

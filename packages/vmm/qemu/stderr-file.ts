@@ -21,13 +21,18 @@ export class StderrFile {
     return open(this.#path, 'ax', 0o600);
   }
 
+  /** Empty when there is nothing that can be read: it is for messages, and must not be a fault of its own. */
   async lastLines(count: number): Promise<string> {
-    await using file = await this.#open(constants.O_RDONLY);
-    if (file === undefined) return '';
-    const { size } = await file.stat();
-    const buffer = Buffer.alloc(Math.min(size, 16 * 1024));
-    const { bytesRead } = await file.read(buffer, 0, buffer.length, size - buffer.length);
-    return printableTail(buffer.subarray(0, bytesRead), count);
+    try {
+      await using file = await this.#open(constants.O_RDONLY);
+      if (file === undefined) return '';
+      const { size } = await file.stat();
+      const buffer = Buffer.alloc(Math.min(size, 16 * 1024));
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, size - buffer.length);
+      return printableTail(buffer.subarray(0, bytesRead), count);
+    } catch {
+      return '';
+    }
   }
 
   /** Empties the file when it has grown over its bound. */

@@ -8,6 +8,7 @@ import type { MicroVm, VmDriver, VmRecord, VmSpec } from '@aenv/vmm/contract/mic
 import { createQemuDriver } from '@aenv/vmm/qemu/driver.ts';
 import { ensureQemu } from '@aenv/vmm/qemu/install/ensure.ts';
 import type { QemuInstall, QemuPreference } from '@aenv/vmm/qemu/install/qemu-install.ts';
+import { recordBoot } from '../../harness/boots.ts';
 import { dial } from './dial.ts';
 import { type TestGuest, testGuest } from './guest.ts';
 import { TestSlots } from './slots.ts';
@@ -111,6 +112,15 @@ export class TestBed implements ContractHarness {
     for (const driver of this.#drivers) await driver.close();
     for (const identity of this.#processes) await killAndWait(identity);
     await this.#slots.close();
+    await this.#recordBoots();
     await rm(this.root, { recursive: true, force: true });
+  }
+
+  async #recordBoots(): Promise<void> {
+    const folder = join(this.root, 'serial');
+    for (const name of await readdir(folder).catch(() => [])) {
+      const bootId = /^boot_id ([0-9a-f-]{36})/m.exec(await readFile(join(folder, name), 'utf8'))?.[1];
+      if (bootId !== undefined) await recordBoot(bootId);
+    }
   }
 }
