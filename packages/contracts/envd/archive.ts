@@ -32,6 +32,9 @@ export const ARCHIVE_REPORT_KEY = 'AENV.report';
 /** Name of that entry. */
 export const ARCHIVE_REPORT_NAME = '.aenv-skipped.json';
 
+/** The most bytes that its body has; a longer list is cut. */
+export const ARCHIVE_REPORT_MAX = 1024 * 1024;
+
 /** Something that an archive does not hold. */
 export interface SkippedEntry {
   /** relative to the archive's root; bytes that are no UTF-8 shown as U+FFFD */

@@ -1,7 +1,12 @@
 import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, lstat, open, readdir, readlink } from 'node:fs/promises';
 import { posix } from 'node:path';
-import { ARCHIVE_REPORT_KEY, ARCHIVE_REPORT_NAME, type SkippedEntry } from '@aenv/contracts/envd/archive.ts';
+import {
+  ARCHIVE_REPORT_KEY,
+  ARCHIVE_REPORT_MAX,
+  ARCHIVE_REPORT_NAME,
+  type SkippedEntry,
+} from '@aenv/contracts/envd/archive.ts';
 import { errnoOf } from '../filesystem/errors.ts';
 import { encodePax } from './pax.ts';
 import { BLOCK, type EntryType, encodeHeader, paddingOf, TYPE_FLAGS } from './tar-header.ts';
@@ -21,6 +26,7 @@ export async function* packTree(path: string, kind: 'directory' | 'file'): Async
 
 class Packer {
   readonly #skipped: SkippedEntry[] = [];
+  #reportSize = 0;
   /** first name of each file that has several */
   readonly #links = new Map<string, string>();
 
@@ -121,7 +127,8 @@ class Packer {
   }
 
   #skip(path: string, reason: SkippedEntry['reason']): void {
-    this.#skipped.push({ path, reason });
+    this.#reportSize += path.length * 4 + 50;
+    if (this.#reportSize < ARCHIVE_REPORT_MAX) this.#skipped.push({ path, reason });
   }
 }
 

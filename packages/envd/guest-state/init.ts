@@ -30,7 +30,7 @@ export class InitHandler {
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const arrived = performance.now();
-    const secret = this.authorize(request);
+    const secret = this.#claim(request);
     const init = parseInitRequest(await readJson(request, BODY_MAX));
     const turn = this.#last.then(() => this.#apply(secret, init, arrived));
     this.#last = turn.catch(() => {});
@@ -39,24 +39,26 @@ export class InitHandler {
   }
 
   /**
-   * Whether this is the host. Before the first call anyone is: no code of the user runs then.
+   * Lets only the host pass.
    * @throws AenvError `envd_unauthorized`
    */
-  authorize(request: IncomingMessage): string {
-    const given = header(request, HOST_SECRET_HEADER) ?? '';
+  requireHost(request: IncomingMessage): void {
     const expected = this.#state.current.hostSecret;
-    const valid =
-      expected === undefined ? given.length >= SECRET_MIN && given.length <= SECRET_MAX : equalSecrets(given, expected);
-    if (!valid) throw new AenvError('envd_unauthorized', 'this path is for the host of the sandbox only');
+    if (expected === undefined || !equalSecrets(header(request, HOST_SECRET_HEADER) ?? '', expected)) throw notHost();
+  }
+
+  /** The secret that the call brings. The first one may be any: no code of the user runs before it. */
+  #claim(request: IncomingMessage): string {
+    const given = header(request, HOST_SECRET_HEADER) ?? '';
+    if (this.#state.current.hostSecret !== undefined) this.requireHost(request);
+    else if (given.length < SECRET_MIN || given.length > SECRET_MAX) throw notHost();
     return given;
   }
 
   async #apply(secret: string, init: InitRequest, arrived: number): Promise<void> {
     const before = this.#state.current;
     // Two first calls at once: the second one has waited, and the secret is set by now.
-    if (before.hostSecret !== undefined && !equalSecrets(secret, before.hostSecret)) {
-      throw new AenvError('envd_unauthorized', 'this path is for the host of the sandbox only');
-    }
+    if (before.hostSecret !== undefined && !equalSecrets(secret, before.hostSecret)) throw notHost();
     // Time and entropy are what a clone must not run without, so a failure here fails the call.
     if (init.timestamp !== undefined) await this.#setClock(init.timestamp, arrived);
     if (init.seed !== undefined) await this.#system.reseed(Buffer.from(init.seed, 'base64'));
@@ -84,6 +86,10 @@ export class InitHandler {
       this.#log('warn', 'setting the identity failed in part', { error: describeError(error) });
     }
   }
+}
+
+function notHost(): AenvError {
+  return new AenvError('envd_unauthorized', 'this path is for the host of the sandbox only');
 }
 
 function merge(before: GuestState, hostSecret: string, init: InitRequest): GuestState {

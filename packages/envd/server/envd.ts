@@ -41,7 +41,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     createRouter({ context, init, metrics: new MetricsSource(), rpc }),
   );
   server.on('connect', (request, socket, head) =>
-    serveTunnel(request, socket, head, (candidate) => init.authorize(candidate)),
+    serveTunnel(request, socket, head, (candidate) => init.requireHost(candidate)),
   );
   server.on('clientError', (_error, socket) => {
     if (socket.writable) {
