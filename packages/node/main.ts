@@ -10,5 +10,7 @@ import { fileURLToPath } from 'node:url';
 
 enableCompileCache(fileURLToPath(new URL('../../.build/compile-cache', import.meta.url)));
 const { runNode } = await import('./daemon/run.ts');
+const { returnMemory } = await import('./daemon/return-memory.ts');
 await runNode();
 flushCompileCache();
+returnMemory();
