@@ -22,14 +22,20 @@ export interface SettingsFlags {
  */
 export async function resolveSettings(flags: SettingsFlags, env: NodeJS.ProcessEnv): Promise<Settings> {
   const stored = await readCredentials(credentialsPath(env));
-  const given = flags.url ?? env.AENV_URL;
+  const given = flags.url ?? nonEmpty(env.AENV_URL);
   const url = trimUrl(given ?? stored?.url ?? (await localDaemonUrl(env)) ?? 'http://127.0.0.1:8000');
   const fromFile = stored !== undefined && trimUrl(stored.url) === url ? stored.apiKey : undefined;
-  const apiKey = flags.apiKey ?? env.AENV_API_KEY ?? fromFile ?? (isLoopback(url) ? await localKey(env) : undefined);
+  const apiKey =
+    flags.apiKey ?? nonEmpty(env.AENV_API_KEY) ?? fromFile ?? (isLoopback(url) ? await localKey(env) : undefined);
   if (apiKey === undefined || apiKey === '') {
     throw new CliError(`no API key for ${url}`, 'Run `aenv auth`, or set AENV_API_KEY.');
   }
   return { url, apiKey };
+}
+
+/** An empty variable counts as not set. */
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === '' ? undefined : text;
 }
 
 /** The file that `aenv auth` writes. */

@@ -17,10 +17,10 @@ export function registerAuth(program: Command): void {
     )
     .action(async (_options, command: Command) => {
       const flags = globalFlags(command);
-      const fallback = process.env.AENV_URL ?? 'http://127.0.0.1:8000';
+      const fallback = process.env.AENV_URL || 'http://127.0.0.1:8000';
       const typed = flags.url ?? (process.stdin.isTTY ? await ask(`Server [${fallback}]: `, false) : '');
       const url = trimUrl(typed.trim() === '' ? fallback : typed.trim());
-      const apiKey = flags.apiKey ?? process.env.AENV_API_KEY ?? (await readKey());
+      const apiKey = flags.apiKey ?? (process.env.AENV_API_KEY || (await readKey()));
       if (apiKey === '') throw new CliError('no key given', undefined, 2);
       await new ControlPlane({ url, apiKey }).templates();
       const path = credentialsPath(process.env);
