@@ -143,10 +143,13 @@ inPrivateHost(import.meta.url, () => {
   test('a guest cannot use another source address', async () => {
     await run(['ip', '-n', 'guest-b', 'addr', 'add', '10.20.30.40/32', 'dev', 'eth0']);
     await run(['ip', '-n', 'guest-b', 'route', 'replace', 'default', 'via', GUEST_LINK.gateway, 'src', '10.20.30.40']);
-    assert.equal((await other.dial(OUTSIDE.address, OUTSIDE.port)).result, 'timeout');
+    const seen = await outside.seen();
+    assert.equal((await other.datagram(OUTSIDE.address, OUTSIDE.port, QUERY)).result, 'timeout');
+    assert.equal(await outside.seen(), seen);
     await run(['ip', '-n', 'guest-b', 'route', 'replace', 'default', 'via', GUEST_LINK.gateway]);
     await run(['ip', '-n', 'guest-b', 'addr', 'del', '10.20.30.40/32', 'dev', 'eth0']);
-    assert.equal((await other.dial(OUTSIDE.address, OUTSIDE.port)).result, 'answered');
+    assert.equal((await other.datagram(OUTSIDE.address, OUTSIDE.port, QUERY)).result, 'answered');
+    assert.equal(await outside.seen(), seen + 1);
   });
 
   test('IPv6 leads nowhere', async () => {
@@ -186,19 +189,22 @@ inPrivateHost(import.meta.url, () => {
   });
 
   test("a change of policy cuts open flows, also those on which only the other side talks, but not the host's own", async () => {
-    await guest.open('talking', OUTSIDE.address, OUTSIDE.port, { talk: true });
-    await guest.open('listening', OUTSIDE.address, OUTSIDE.port, { talk: false });
-    await host.open('from-host', slots[0].hostAddress, GUEST_PORT, { talk: true });
+    await guest.open('talking', OUTSIDE.address, OUTSIDE.port, 'talk');
+    await guest.open('listening', OUTSIDE.address, OUTSIDE.port, 'listen');
+    await guest.open('datagrams', OUTSIDE.address, OUTSIDE.port, 'udp');
+    await host.open('from-host', slots[0].hostAddress, GUEST_PORT, 'talk');
     await delay(300);
-    for (const name of ['talking', 'listening']) assert.ok((await guest.flow(name)).received > 0, name);
+    for (const name of ['talking', 'listening', 'datagrams']) assert.ok((await guest.flow(name)).received > 0, name);
 
     await network.pool.setPolicy(slots[0], { internet: false });
     await delay(500);
     assert.equal((await guest.flow('talking')).state, 'ECONNRESET');
-    const [before1, before2] = [await guest.flow('listening'), await host.flow('from-host')];
+    const earlier = new Map<string, number>();
+    for (const name of ['listening', 'datagrams']) earlier.set(name, (await guest.flow(name)).received);
+    const fromHost = await host.flow('from-host');
     await delay(400);
-    assert.equal((await guest.flow('listening')).received, before1.received);
-    assert.ok((await host.flow('from-host')).received > before2.received);
+    for (const [name, received] of earlier) assert.equal((await guest.flow(name)).received, received, name);
+    assert.ok((await host.flow('from-host')).received > fromHost.received);
 
     await network.pool.setPolicy(slots[0], { internet: true });
     assert.equal((await guest.dial(OUTSIDE.address, OUTSIDE.port)).result, 'answered');

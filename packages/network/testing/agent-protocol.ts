@@ -4,13 +4,24 @@ export type AgentRequest =
   | { readonly do: 'dial'; readonly host: string; readonly port: number; readonly hex?: string }
   /** Sends a datagram from a connected socket. */
   | { readonly do: 'datagram'; readonly host: string; readonly port: number; readonly hex: string }
-  /** Opens a flow over which the other side sends a byte every 50 ms; `talk` sends one as often. */
-  | { readonly do: 'open'; readonly name: string; readonly host: string; readonly port: number; readonly talk: boolean }
+  /** Opens a flow over which the other side sends a byte every 50 ms. */
+  | {
+      readonly do: 'open';
+      readonly name: string;
+      readonly host: string;
+      readonly port: number;
+      readonly kind: FlowKind;
+    }
   | { readonly do: 'flow'; readonly name: string }
   /** Serves TCP and UDP on all addresses; every answer begins with the address that the client was seen with. */
   | { readonly do: 'serve'; readonly port: number }
+  /** How many datagrams the UDP servers of this agent have received. */
+  | { readonly do: 'seen' }
   /** Serves DNS on port 53; all names have the address 192.0.2.55. */
   | { readonly do: 'serve-names'; readonly address: string };
+
+/** `talk`: a TCP connection on which this side sends as well; `listen`: one on which it does not; `udp`: the same in UDP */
+export type FlowKind = 'talk' | 'listen' | 'udp';
 
 export interface Outcome {
   /** `answered`, or the error's code, or `timeout` */

@@ -3,7 +3,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { answerTo } from '../dns/testing/answers.ts';
 import { TestUpstream } from '../dns/testing/upstream.ts';
-import { type AgentRequest, type FlowState, type Outcome, PATIENCE_MS } from './agent-protocol.ts';
+import { type AgentRequest, type FlowKind, type FlowState, type Outcome, PATIENCE_MS } from './agent-protocol.ts';
 
 /** The process that plays a guest, or a machine outside: does what its stdin asks, and ends with it. */
 
@@ -11,6 +11,7 @@ const TICK_MS = 50;
 
 class Agent {
   readonly #flows = new Map<string, { received: number; state: string }>();
+  #seen = 0;
 
   async handle(request: AgentRequest): Promise<unknown> {
     switch (request.do) {
@@ -19,20 +20,34 @@ class Agent {
       case 'datagram':
         return await outcome((done) => datagram(request.host, request.port, Buffer.from(request.hex, 'hex'), done));
       case 'open':
-        return await this.#open(request.name, request.host, request.port, request.talk);
+        return await this.#open(request.name, request.host, request.port, request.kind);
       case 'flow':
         return this.#flows.get(request.name) satisfies FlowState | undefined;
       case 'serve':
-        return await serve(request.port);
+        return await this.#serve(request.port);
+      case 'seen':
+        return this.#seen;
       case 'serve-names':
         await TestUpstream.start((query) => [answerTo(query, '192.0.2.55')], request.address, 53);
         return {};
     }
   }
 
-  async #open(name: string, host: string, port: number, talk: boolean): Promise<FlowState> {
+  async #open(name: string, host: string, port: number, kind: FlowKind): Promise<FlowState> {
     const flow = { received: 0, state: 'connecting' };
     this.#flows.set(name, flow);
+    if (kind === 'udp') {
+      const socket = createSocket('udp4');
+      socket.on('message', () => {
+        flow.received += 1;
+      });
+      socket.on('error', (error: NodeJS.ErrnoException) => {
+        flow.state = error.code ?? 'error';
+      });
+      flow.state = 'open';
+      socket.send('ticks', port, host);
+      return flow;
+    }
     const socket = connect(port, host);
     const { promise, resolve } = Promise.withResolvers<void>();
     socket.on('connect', () => {
@@ -40,7 +55,7 @@ class Agent {
       socket.write('ticks\n');
       resolve();
     });
-    const timer = setInterval(() => talk && socket.write('.'), TICK_MS);
+    const timer = setInterval(() => kind === 'talk' && socket.write('.'), TICK_MS);
     socket.on('data', (chunk) => {
       flow.received += chunk.length;
     });
@@ -54,6 +69,22 @@ class Agent {
     });
     await promise;
     return flow;
+  }
+
+  async #serve(port: number): Promise<unknown> {
+    const tcp = createServer((socket) => serveOne(socket));
+    await new Promise<void>((resolve, reject) => {
+      tcp.once('error', reject);
+      tcp.listen(port, resolve);
+    });
+    const udp = createSocket('udp4');
+    udp.on('message', (bytes, client) => {
+      this.#seen += 1;
+      if (bytes.toString() !== 'ticks') return udp.send(client.address, client.port, client.address);
+      setInterval(() => udp.send('.', client.port, client.address), TICK_MS);
+    });
+    await new Promise<void>((resolve) => udp.bind(port, resolve));
+    return {};
   }
 }
 
@@ -91,18 +122,6 @@ function datagram(host: string, port: number, payload: Buffer, done: Done): () =
   socket.on('connect', () => socket.send(payload));
   socket.connect(port, host);
   return () => socket.close();
-}
-
-async function serve(port: number): Promise<unknown> {
-  const tcp = createServer((socket) => serveOne(socket));
-  await new Promise<void>((resolve, reject) => {
-    tcp.once('error', reject);
-    tcp.listen(port, resolve);
-  });
-  const udp = createSocket('udp4');
-  udp.on('message', (_bytes, client) => udp.send(client.address, client.port, client.address));
-  await new Promise<void>((resolve) => udp.bind(port, resolve));
-  return {};
 }
 
 function serveOne(socket: Socket): void {

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { isRecord } from '../host/commands.ts';
-import type { AgentRequest, FlowState, Outcome } from './agent-protocol.ts';
+import type { AgentRequest, FlowKind, FlowState, Outcome } from './agent-protocol.ts';
 
 const AGENT = fileURLToPath(new URL('./agent.ts', import.meta.url));
 
@@ -43,8 +43,8 @@ export class RemoteAgent {
     return asOutcome(await this.#ask({ do: 'datagram', host, port, hex: Buffer.from(bytes).toString('hex') }));
   }
 
-  async open(name: string, host: string, port: number, options: { readonly talk: boolean }): Promise<FlowState> {
-    return asFlow(await this.#ask({ do: 'open', name, host, port, ...options }));
+  async open(name: string, host: string, port: number, kind: FlowKind): Promise<FlowState> {
+    return asFlow(await this.#ask({ do: 'open', name, host, port, kind }));
   }
 
   async flow(name: string): Promise<FlowState> {
@@ -53,6 +53,10 @@ export class RemoteAgent {
 
   async serve(port: number): Promise<void> {
     await this.#ask({ do: 'serve', port });
+  }
+
+  async seen(): Promise<number> {
+    return Number(await this.#ask({ do: 'seen' }));
   }
 
   async serveNames(address: string): Promise<void> {
