@@ -47,9 +47,10 @@ export const ConfigSchema = z.strictObject({
         meaning: 'longest time to live that a client may ask for, in seconds',
       }),
       maxSandboxes: key(integer(1), 1000, { kind: 'integer', meaning: 'sandboxes that may be alive at the same time' }),
-      maxConcurrentStarts: key(integer(1, 1024), 4, {
+      maxConcurrentStarts: unset(integer(1, 1024), {
         kind: 'integer',
         meaning: 'microVMs that may boot at the same time; a boot takes a whole core',
+        defaultText: 'as many as the host has CPUs',
       }),
       maxQueuedStarts: key(integer(0), 64, {
         kind: 'integer',

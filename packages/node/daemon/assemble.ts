@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { createQcow2Store } from '@aenv/block/qcow2/store.ts';
 import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
@@ -117,7 +118,7 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
       connectEnvd: envdOverTcp(clock),
       vmParts: vms.parts,
     }),
-    limits: config.limits,
+    limits: { ...config.limits, maxConcurrentStarts: config.limits.maxConcurrentStarts ?? availableParallelism() },
     keepEnded: { days: config.ledger.keepEndedDays, count: config.ledger.keepEnded },
     serialLogs,
     readAvailableMemory,

@@ -27,20 +27,22 @@ export interface EnvdAddress {
 
 export type ConnectEnvd = (address: EnvdAddress) => EnvdClient;
 
-const CONNECT_TIMEOUT_MS = 50;
-const HEALTH_TIMEOUT_MS = 1_000;
-const INIT_TIMEOUT_MS = 10_000;
-const POLL_MS = { least: 5, most: 50 };
-/** Share of the time waited so far that the next pause takes. */
-const POLL_SHARE = 0.02;
+const HEALTH_TIMEOUT_MS = 5_000;
+const INIT_TIMEOUT_MS = 15_000;
+/** Once the guest has answered, a handshake only fails when it is starved of its core. */
+const INIT_CONNECT_MS = 1_000;
+const INIT_RETRY_MS = 20;
 
 /**
- * The pause before the next question. Each one costs the booting guest some of its one core: at 5 ms a guest under
- * emulation spends a tenth of its boot on refusing. A fiftieth of the time waited finds the moment just as well.
+ * How to ask the next time, from the time waited so far. A question that is too hasty costs the booting guest some of
+ * its one core (at 5 ms a guest under emulation spends a tenth of its boot on refusing), and one that is given up too
+ * early never succeeds on a busy host. Both limits grow with the wait, so that they cost a small share of it.
  */
-function pollPause(waitedMs: number): number {
-  return Math.min(POLL_MS.most, Math.max(POLL_MS.least, waitedMs * POLL_SHARE));
+function patience(waitedMs: number): { readonly pauseMs: number; readonly connectMs: number } {
+  return { pauseMs: between(5, waitedMs / 50, 50), connectMs: between(50, waitedMs / 20, 1_000) };
 }
+
+const between = (least: number, value: number, most: number): number => Math.min(most, Math.max(least, value));
 
 /** The client that dials a guest over TCP. */
 export function envdOverTcp(clock: Clock): ConnectEnvd {
@@ -49,11 +51,12 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
       const begin = clock.now();
       for (;;) {
         signal.throwIfAborted();
+        const { pauseMs, connectMs } = patience(clock.now() - begin);
         try {
           const answer = await exchange(address, port, {
             method: 'GET',
             path: '/health',
-            connectTimeoutMs: CONNECT_TIMEOUT_MS,
+            connectTimeoutMs: connectMs,
             timeoutMs: HEALTH_TIMEOUT_MS,
             signal,
           });
@@ -61,7 +64,7 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
         } catch {
           // Not up yet; what it died of, if it did, comes from the VM.
         }
-        await clock.sleep(pollPause(clock.now() - begin), signal);
+        await clock.sleep(pauseMs, signal);
       }
     },
 
@@ -75,17 +78,17 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
             path: '/init',
             headers: { [HOST_SECRET_HEADER]: hostSecret },
             body: { ...request, timestamp: new Date(clock.now()).toISOString() },
-            connectTimeoutMs: CONNECT_TIMEOUT_MS,
+            connectTimeoutMs: INIT_CONNECT_MS,
             timeoutMs: INIT_TIMEOUT_MS,
             signal,
           });
         } catch {
           // The call can be repeated: the same secret is accepted again.
-          await clock.sleep(POLL_MS.least, signal);
+          await clock.sleep(INIT_RETRY_MS, signal);
           continue;
         }
         if (answer.status === 503) {
-          await clock.sleep(POLL_MS.least, signal);
+          await clock.sleep(INIT_RETRY_MS, signal);
           continue;
         }
         return readInitAnswer(answer);
