@@ -69,11 +69,14 @@ export class RunningProcess {
 
   /** Kills the process group in `ms`, and `onExpiry` is told; without effect when the process has ended by then. */
   killAfter(ms: number, onExpiry: () => void): void {
-    this.#deadline = setTimeout(() => {
-      onExpiry();
-      // When only the output is still on its way, the number may already be another process's.
-      if (!this.#gone) this.#kill(-this.pid, 'SIGKILL');
-    }, ms);
+    this.#deadline = setTimeout(
+      () => {
+        onExpiry();
+        // When only the output is still on its way, the number may already be another process's.
+        if (!this.#gone) this.#kill(-this.pid, 'SIGKILL');
+      },
+      Math.max(0, ms),
+    );
   }
 
   /** @throws AenvError `input_refused` without a terminal */

@@ -24,6 +24,9 @@
 /* How long output may pause after the end while others still hold the terminal, in ms. */
 #define QUIET_MS 100
 
+/* More than the kernel keeps of a terminal's output: what comes after this is not from the program that has ended. */
+#define TERMINAL_MAX 262144
+
 struct buffer {
 	char bytes[65536];
 	size_t start, end;
@@ -35,6 +38,7 @@ struct pump {
 	pid_t child;
 	int status;
 	int ended;
+	size_t after_end;
 	int input_over;
 	struct buffer in, out;
 	char line[64];
@@ -152,6 +156,9 @@ static void run_pump(struct pump *p)
 
 					poll(&wait, 1, QUIET_MS);
 				}
+			} else if (p->ended) {
+				p->after_end += p->out.end - p->out.start;
+				output_over = p->after_end > TERMINAL_MAX;
 			}
 		}
 		if (fds[2].revents & POLLOUT && !is_empty(&p->in) && drain(p->master, &p->in) != 0)
