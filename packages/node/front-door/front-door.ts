@@ -230,6 +230,7 @@ class HttpFrontDoor implements FrontDoor {
     await stopped;
     clearTimeout(giveUp);
     this.#breakAll();
+    await Promise.all([...this.#clients].map((socket) => new Promise((gone) => socket.once('close', gone))));
   }
 
   #breakAll(): void {

@@ -16,6 +16,7 @@ import { sandboxGone } from './incarnations/incarnation.ts';
 import { Incarnations } from './incarnations/incarnations.ts';
 import { labelOf, ProxyMetrics } from './proxy-metrics.ts';
 import type { SandboxRoute } from './routing/route.ts';
+import { PassingBytes } from './sockets/passing-bytes.ts';
 
 export interface SandboxProxyOptions {
   readonly directory: RouteDirectory;
@@ -33,6 +34,7 @@ export class SandboxProxy {
   readonly #options: SandboxProxyOptions;
   readonly #incarnations: Incarnations;
   readonly #metrics: ProxyMetrics;
+  readonly #bytes = new PassingBytes();
 
   constructor(options: SandboxProxyOptions) {
     this.#options = options;
@@ -99,7 +101,7 @@ export class SandboxProxy {
       if (incarnation === undefined) throw sandboxGone(route.sandboxId);
       begun = true;
       this.#metrics.begin(kind);
-      forward({ request, route, target, incarnation, config, done });
+      forward({ request, route, target, incarnation, config, bytes: this.#bytes, done });
     } catch (error) {
       const known = AenvError.from(error);
       if (known.code === 'internal') log.error('request to a sandbox failed', { error });

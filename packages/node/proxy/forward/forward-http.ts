@@ -23,7 +23,7 @@ const SAFE_TO_REPEAT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELET
  * @throws AenvError when it cannot begin (`too_many_connections`, `sandbox_gone`, `invalid_request`)
  */
 export function forwardHttp(passage: Passage, response: ServerResponse): void {
-  const { request, route, incarnation, config } = passage;
+  const { request, route, incarnation, config, bytes } = passage;
   const framing = requestFraming(request.headers);
   if (framing === 'unsupported') {
     throw new AenvError(
@@ -77,7 +77,7 @@ export function forwardHttp(passage: Passage, response: ServerResponse): void {
     relayInformation(current, request, response);
     current.on('response', (answer) => {
       answered = answer;
-      relayResponse(answer, request, response, (error) => fail(upstreamError(error, route)));
+      relayResponse(answer, request, response, bytes, (error) => fail(upstreamError(error, route)));
     });
     current.on('error', (error) => {
       if (settled) return;
@@ -100,6 +100,7 @@ export function forwardHttp(passage: Passage, response: ServerResponse): void {
       return;
     }
     sendHead(current);
+    request.on('data', (chunk: Buffer) => bytes.add(chunk.length));
     request.pipe(current, { end: false });
     watchStall(request, config.stalledMs, () => fail(stalled(route)));
     request.once('end', () => {

@@ -23,7 +23,7 @@ const MAX_EARLY = 64 * 1024;
  * @throws AenvError when it cannot begin (`too_many_connections`, `sandbox_gone`)
  */
 export function forwardUpgrade(passage: Passage, socket: Duplex, head: Buffer): void {
-  const { request, route, incarnation, config } = passage;
+  const { request, route, incarnation, config, bytes } = passage;
   const giveUp = new AbortController();
   let upstream: ClientRequest | undefined;
   let settled = false;
@@ -86,7 +86,7 @@ export function forwardUpgrade(passage: Passage, socket: Duplex, head: Buffer): 
   upstream.once('response', (answer) => {
     stopWaiting();
     begun = true;
-    relayRefusal(answer, request, socket, config.drainMs, (outcome, error) => {
+    relayRefusal(answer, passage, socket, (outcome, error) => {
       if (error === undefined) settle(outcome);
       else fail(upstreamError(error, route));
       upstream?.destroy();
@@ -105,7 +105,7 @@ export function forwardUpgrade(passage: Passage, socket: Duplex, head: Buffer): 
     for (const chunk of early) guest.write(chunk);
     const isWebSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
     const halfOpenMs = isWebSocket ? config.webSocketHalfOpenMs : config.upgradeHalfOpenMs;
-    splice(socket, guest, { halfOpenMs, stalledMs: config.stalledMs }, () => settle({ kind: 'upgraded' }));
+    splice(socket, guest, { halfOpenMs, stalledMs: config.stalledMs }, bytes, () => settle({ kind: 'upgraded' }));
   });
   upstream.end();
 }
@@ -120,9 +120,8 @@ function switchingProtocols(answer: IncomingMessage): string {
 /** The server would not upgrade: its answer goes to the client as to any request, and the connection is closed. */
 function relayRefusal(
   answer: IncomingMessage,
-  request: IncomingMessage,
+  { request, config, bytes }: Passage,
   socket: Duplex,
-  drainMs: number,
   done: (outcome: Outcome, error?: unknown) => void,
 ): void {
   const response = new ServerResponse(request);
@@ -138,9 +137,9 @@ function relayRefusal(
     response.detachSocket(socket as Socket);
     done({ kind: 'answered', status: response.statusCode });
     socket.end();
-    lingeringClose(socket, drainMs);
+    lingeringClose(socket, config.drainMs);
   });
-  relayResponse(answer, request, response, (error) => {
+  relayResponse(answer, request, response, bytes, (error) => {
     socket.off('close', onClose);
     done({ kind: 'broken' }, error);
   });

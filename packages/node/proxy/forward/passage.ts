@@ -5,6 +5,7 @@ import type { RouteTarget } from '../contract.ts';
 import type { Incarnation } from '../incarnations/incarnation.ts';
 import type { Outcome } from '../proxy-metrics.ts';
 import type { SandboxRoute } from '../routing/route.ts';
+import type { PassingBytes } from '../sockets/passing-bytes.ts';
 
 /** One admitted request on its way to a sandbox. */
 export interface Passage {
@@ -13,6 +14,7 @@ export interface Passage {
   readonly target: RouteTarget;
   readonly incarnation: Incarnation;
   readonly config: ProxyConfig;
+  readonly bytes: PassingBytes;
   /** called exactly once, when nothing of the request is held any more */
   readonly done: (outcome: Outcome) => void;
 }

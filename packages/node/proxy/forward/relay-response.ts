@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { filterHeaders, hopByHop, toPairs } from '../headers/raw-headers.ts';
 import { relayedHeaders } from '../headers/response-headers.ts';
+import type { PassingBytes } from '../sockets/passing-bytes.ts';
 import { sendHead } from '../sockets/send-head.ts';
 
 /**
@@ -12,6 +13,7 @@ export function relayResponse(
   answer: IncomingMessage,
   request: IncomingMessage,
   response: ServerResponse,
+  bytes: PassingBytes,
   fail: (error: unknown) => void,
 ): void {
   const status = answer.statusCode ?? 0;
@@ -48,6 +50,7 @@ export function relayResponse(
   let received = 0;
   answer.on('data', (chunk: Buffer) => {
     received += chunk.length;
+    bytes.add(chunk.length);
     if (!response.write(chunk)) answer.pause();
   });
   response.on('drain', () => answer.resume());

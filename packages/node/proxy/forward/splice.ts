@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { breakSocket, destroyAfterFlush } from '../sockets/ends.ts';
+import type { PassingBytes } from '../sockets/passing-bytes.ts';
 import { watchStall } from '../sockets/stall.ts';
 
 export interface SpliceLimits {
@@ -14,14 +15,17 @@ export interface SpliceLimits {
  * abrupt end of one breaks the other. There is no limit for quiet connections.
  * @param done called once, when both are closed
  */
-export function splice(a: Duplex, b: Duplex, limits: SpliceLimits, done: () => void): void {
+export function splice(a: Duplex, b: Duplex, limits: SpliceLimits, bytes: PassingBytes, done: () => void): void {
   let timer: NodeJS.Timeout | undefined;
   let open = 2;
   const cut = () => {
     a.destroy();
     b.destroy();
   };
-  const onData = () => timer?.refresh();
+  const onData = (chunk: Buffer) => {
+    bytes.add(chunk.length);
+    timer?.refresh();
+  };
   const join = (from: Duplex, to: Duplex) => {
     from.on('error', () => breakSocket(to));
     from.on('data', onData);

@@ -1,0 +1,248 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request as send } from 'node:http';
+import { test } from 'node:test';
+import { silentLogger } from '@aenv/platform/observability/logger.ts';
+import { silentMetrics } from '@aenv/platform/observability/metrics.ts';
+import { ask, eventually, exchangeRaw, openSocket, readToEnd, to } from '../proxy/testing/clients.ts';
+import { FakeDirectory, freshAddress, rawGuest } from '../proxy/testing/guests.ts';
+import { House } from '../proxy/testing/house.ts';
+import { createFrontDoor } from './front-door.ts';
+
+/** The error_code of a raw answer, after its status was checked. */
+function errorCode(text: string, status: number): unknown {
+  assert.match(text, new RegExp(`^HTTP/1\\.1 ${status} [^\\r\\n]+\\r\\n`));
+  assert.match(text, /\r\nContent-Type: application\/json\r\n/);
+  const body = JSON.parse(text.slice(text.indexOf('\r\n\r\n') + 4)) as Record<string, unknown>;
+  assert.equal(body.code, status);
+  assert.equal(typeof body.message, 'string');
+  return body.error_code;
+}
+
+test('what names no sandbox goes to the daemon, with the path of an absolute target', async () => {
+  const paths: string[] = [];
+  await using house = await House.open({}, (request, response) => {
+    paths.push(request.url ?? '');
+    response.end('control');
+  });
+  assert.equal((await ask(`${house.url}/sandboxes?x`)).body.toString(), 'control');
+  const absolute = `GET http://api.test/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
+  assert.match((await exchangeRaw(house.url, absolute)).text, /control$/);
+  assert.match((await exchangeRaw(house.url, 'OPTIONS * HTTP/1.0\r\n\r\n')).text, /control$/);
+  assert.deepEqual(paths, ['/sandboxes?x', '/health', '*']);
+});
+
+test('with routing headers even the paths of the daemon go to the sandbox', async () => {
+  await using house = await House.open();
+  const guest = await house.serve('ia', (request, response) => void response.end(`guest ${request.url}`));
+  for (const path of ['/health', '/metrics', '/sandboxes']) {
+    const reply = await ask(house.url + path, { headers: to('ia', guest.port) });
+    assert.equal(reply.body.toString(), `guest ${path}`);
+    assert.equal((await ask(house.url + path)).body.toString(), 'control');
+  }
+});
+
+test('a request that does not say clearly where it goes is a 400 in JSON', async () => {
+  await using house = await House.open();
+  const end = 'Connection: close\r\n\r\n';
+  for (const lines of [
+    'Host: 0-ia.x\r\n',
+    'Host: 80-a-b-c.x\r\n',
+    'Host: x\r\nHost: y\r\n',
+    '',
+    'Host: x\r\ne2b-sandbox-id: ia\r\n',
+    'Host: x\r\ne2b-sandbox-port: 80\r\n',
+    'Host: x\r\ne2b-sandbox-id: ia\r\ne2b-sandbox-port: 65536\r\n',
+    'Host: x\r\ne2b-sandbox-id: ia\r\ne2b-sandbox-port: 08x\r\n',
+    'Host: x\r\ne2b-sandbox-id: ia\r\ne2b-sandbox-id: ib\r\ne2b-sandbox-port: 80\r\n',
+  ]) {
+    const { text } = await exchangeRaw(house.url, `GET / HTTP/1.1\r\n${lines}${end}`);
+    assert.equal(errorCode(text, 400), 'bad_route', lines);
+  }
+  assert.equal(
+    errorCode((await exchangeRaw(house.url, `GET /proxy HTTP/1.1\r\nHost: x\r\n${end}`)).text, 400),
+    'bad_route',
+  );
+});
+
+test('what is not HTTP is answered in JSON, and the server lives on', async () => {
+  await using house = await House.open();
+  const cases: [string, number, string][] = [
+    ['\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 400, 'invalid_request'],
+    ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 'invalid_request'],
+    ['GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400, 'invalid_request'],
+    ['POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n', 400, 'invalid_request'],
+    ['GET / HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n', 400, 'invalid_request'],
+    ['GET / HTTP/1.1\r\nHost: x\r\nX: a\0b\r\n\r\n', 400, 'invalid_request'],
+    [`GET / HTTP/1.1\r\nHost: x\r\nX: ${'y'.repeat(80_000)}\r\n\r\n`, 431, 'headers_too_large'],
+    ['CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: 127.0.0.1:22\r\n\r\n', 405, 'method_not_allowed'],
+    [
+      'CONNECT x HTTP/1.1\r\nHost: 49983-ia.x\r\ne2b-sandbox-id: ia\r\ne2b-sandbox-port: 49983\r\n\r\n',
+      405,
+      'method_not_allowed',
+    ],
+  ];
+  for (const [text, status, code] of cases) {
+    assert.equal(errorCode((await exchangeRaw(house.url, text)).text, status), code, text.slice(0, 40));
+  }
+  assert.equal((await ask(house.url)).body.toString(), 'control');
+});
+
+test('only chunked is a transfer coding, on the way to a sandbox', async () => {
+  await using house = await House.open();
+  const guest = await house.serve('ia', (_request, response) => void response.end());
+  const head = `POST / HTTP/1.1\r\nHost: ${guest.port}-ia.x\r\nConnection: close\r\n`;
+  const { text } = await exchangeRaw(house.url, `${head}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`);
+  assert.equal(errorCode(text, 400), 'invalid_request');
+  assert.equal(guest.accepted(), 0);
+});
+
+test('slow header lines and a trickling control body are answered with 408 and cut', async () => {
+  await using house = await House.open(
+    { headersTimeoutMs: 200, controlBodyTimeoutMs: 300 },
+    async (request, response) => {
+      for await (const _ of request);
+      response.end('read');
+    },
+  );
+  assert.equal(
+    errorCode((await exchangeRaw(house.url, 'GET / HTTP/1.1\r\nHost: x\r\nX: ')).text, 408),
+    'request_timeout',
+  );
+
+  const slow = await openSocket(house.url);
+  slow.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n');
+  const trickle = setInterval(() => slow.write('x'), 20);
+  try {
+    assert.equal(errorCode((await readToEnd(slow)).text, 408), 'request_timeout');
+  } finally {
+    clearInterval(trickle);
+  }
+});
+
+test('a control body that comes at a fair rate, and any upload into a sandbox, may take longer', async () => {
+  await using house = await House.open({ headersTimeoutMs: 200, controlBodyTimeoutMs: 100 }, (request, response) => {
+    request.pipe(response);
+  });
+  const guest = await house.serve('ia', (request, response) => void request.pipe(response));
+  for (const [headers, size] of [
+    [{}, 4_000],
+    [to('ia', guest.port), 1],
+  ] as const) {
+    const outgoing = send(house.url, { agent: false, method: 'POST', headers });
+    const answered = once(outgoing, 'response');
+    for (let i = 0; i < 8; i++) {
+      outgoing.write('x'.repeat(size));
+      await new Promise((resolve) => setTimeout(resolve, 60));
+    }
+    outgoing.end();
+    const [answer] = await answered;
+    let length = 0;
+    for await (const chunk of answer) length += chunk.length;
+    assert.equal(length, 8 * size);
+  }
+});
+
+test('Expect: 100-continue of a control request is granted, any other expectation refused', async () => {
+  await using house = await House.open({}, async (request, response) => {
+    let body = '';
+    for await (const chunk of request) body += chunk;
+    response.end(body);
+  });
+  const outgoing = send(house.url, { agent: false, method: 'POST', headers: { Expect: '100-continue' } });
+  outgoing.flushHeaders();
+  await once(outgoing, 'continue');
+  outgoing.end('body');
+  const [answer] = await once(outgoing, 'response');
+  assert.equal(String((await once(answer, 'data'))[0]), 'body');
+  const odd = 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: wonders\r\n\r\n';
+  assert.equal(errorCode((await exchangeRaw(house.url, odd)).text, 400), 'invalid_request');
+});
+
+test('a control handler that throws gives a 500 without its secrets', async () => {
+  await using house = await House.open({}, () => {
+    throw new Error('secret detail');
+  });
+  const reply = await ask(house.url);
+  assert.deepEqual([reply.status, reply.json().error_code], [500, 'internal']);
+  assert.ok(!reply.body.toString().includes('secret'));
+});
+
+test('a client keeps its connection over requests to the daemon and to sandboxes', async () => {
+  await using house = await House.open();
+  const guest = await house.serve('ia', (_request, response) => void response.end('guest'));
+  const socket = await openSocket(house.url);
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(socket, 'data');
+  socket.write(`GET / HTTP/1.1\r\nHost: ${guest.port}-ia.x\r\n\r\n`);
+  await once(socket, 'data');
+  socket.write(`GET / HTTP/1.1\r\nHost: 80-inone.x\r\n\r\n`);
+  await once(socket, 'data');
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  assert.match((await readToEnd(socket)).text, /control$/);
+});
+
+test('listening where somebody listens already is port_in_use, where this host has no address config_invalid', async () => {
+  await using house = await House.open();
+  const port = Number(new URL(house.url).port);
+  const other = createFrontDoor({
+    directory: new FakeDirectory(),
+    control: (_request, response) => void response.end(),
+    log: silentLogger,
+    metrics: silentMetrics,
+  });
+  await assert.rejects(other.listen({ host: '127.0.0.1', port }), { code: 'port_in_use' });
+  await assert.rejects(other.listen({ host: '203.0.113.77', port: 0 }), { code: 'config_invalid' });
+  const { url } = await other.listen({ host: '::1', port: 0 });
+  assert.match(url, /^http:\/\/\[::1\]:\d+$/);
+  await other.close();
+});
+
+test('closing lets short requests finish, breaks streams, refuses new ones and leaves nothing', async () => {
+  await using house = await House.open({ closeGraceMs: 400 }, (request, response) => {
+    if (request.url === '/short') setTimeout(() => response.end('finished'), 150);
+    else response.end('quick');
+  });
+  const guest = await house.serve('ia', (_request, response) => void response.write('stream'));
+  const idle = await openSocket(house.url);
+  const idleEnd = readToEnd(idle);
+  idle.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(idle, 'data');
+  const stream = await openSocket(house.url);
+  stream.write(`GET / HTTP/1.1\r\nHost: ${guest.port}-ia.x\r\n\r\n`);
+  const streamEnd = readToEnd(stream);
+  await once(stream, 'data');
+  const short = ask(`${house.url}/short`);
+  await eventually(() => house.door.stats().clients === 3, 'three clients');
+
+  const began = performance.now();
+  const closed = house.door.close();
+  assert.equal((await idleEnd).end, 'fin', 'idle connections go at once');
+  await assert.rejects(ask(house.url), { code: 'ECONNREFUSED' });
+  assert.equal((await short).body.toString(), 'finished');
+  assert.equal((await streamEnd).end, 'ECONNRESET');
+  await closed;
+  const took = performance.now() - began;
+  assert.ok(took > 300 && took < 2_000, `${took} ms`);
+  assert.deepEqual(house.door.stats(), { clients: 0, sandboxSockets: 0, sandboxRequests: 0 });
+  assert.equal(house.directory.subscribers, 0);
+});
+
+test('closing does not wait when nothing but upgraded connections is left', async () => {
+  await using house = await House.open({ closeGraceMs: 30_000 });
+  const address = freshAddress();
+  const guest = await house.keep(
+    rawGuest(address, (socket) => {
+      socket.once('data', () => socket.write('HTTP/1.1 101 Ok\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'));
+    }),
+  );
+  house.directory.run('ia', address);
+  const upgraded = await openSocket(house.url);
+  upgraded.write(`GET / HTTP/1.1\r\nHost: ${guest.port}-ia.x\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n`);
+  await once(upgraded, 'data');
+  const ended = readToEnd(upgraded);
+  const began = performance.now();
+  await house.door.close();
+  assert.equal((await ended).end, 'ECONNRESET');
+  assert.ok(performance.now() - began < 2_000);
+});
