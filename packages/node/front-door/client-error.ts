@@ -3,14 +3,10 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { errorAnswer } from '../proxy/answers/answer.ts';
 import { writeRawAnswer } from '../proxy/answers/raw-answer.ts';
 
-/**
- * Answers what could not be read as a request. When an answer is under way on the connection already, nothing can be
- * put beside it and the connection is cut.
- */
+/** Answers what could not be read as a request, or cuts the connection when its client is gone. */
 export function answerClientError(error: Error, socket: Duplex, drainMs: number): void {
   const code = 'code' in error ? error.code : undefined;
-  const busy = '_httpMessage' in socket && socket._httpMessage !== null && socket._httpMessage !== undefined;
-  if (code === 'ECONNRESET' || busy || !socket.writable) {
+  if (code === 'ECONNRESET') {
     socket.destroy();
     return;
   }

@@ -88,6 +88,36 @@ test('what is not HTTP is answered in JSON, and the server lives on', async () =
   assert.equal((await ask(house.url)).body.toString(), 'control');
 });
 
+test('a body that breaks the rules of its framing is a 400, and what follows it is no request', async () => {
+  let requests = 0;
+  await using house = await House.open({}, (request, response) => {
+    requests++;
+    request.resume().once('end', () => response.end('read'));
+  });
+  const bad = 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n';
+  assert.equal(errorCode((await exchangeRaw(house.url, bad)).text, 400), 'invalid_request');
+  assert.equal(requests, 1);
+  const guest = await house.serve('ia', (request) => void request.resume());
+  const { text } = await exchangeRaw(house.url, bad.replace('Host: x', `Host: ${guest.port}-ia.x`));
+  assert.equal(errorCode(text, 400), 'invalid_request');
+  await eventually(() => guest.open() === 0, 'upstream gone');
+});
+
+test('header lines that come after their time are no request any more', async () => {
+  let requests = 0;
+  await using house = await House.open({ headersTimeoutMs: 200 }, (_request, response) => {
+    requests++;
+    response.end();
+  });
+  const socket = await openSocket(house.url);
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n');
+  const [answer] = await once(socket, 'data');
+  assert.match(String(answer), /^HTTP\/1\.1 408 /);
+  socket.write('\r\n');
+  await readToEnd(socket);
+  assert.equal(requests, 0);
+});
+
 test('only chunked is a transfer coding, on the way to a sandbox', async () => {
   await using house = await House.open();
   const guest = await house.serve('ia', (_request, response) => void response.end());

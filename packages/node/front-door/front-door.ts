@@ -87,9 +87,11 @@ class HttpFrontDoor implements FrontDoor {
   readonly #log: Logger;
   readonly #proxy: SandboxProxy;
   readonly #server: Server;
-  readonly #clients = new Set<Socket>();
+  /** open client connections with the answers under way on each */
+  readonly #clients = new Map<Duplex, Set<ServerResponse>>();
+  /** connections that were told of an error and must bring no further request */
+  readonly #doomed = new WeakSet<Duplex>();
   readonly #open: Gauge;
-  readonly #underWay = new Set<ServerResponse>();
   #closing: Promise<void> | undefined;
 
   constructor({ directory, control, config, log, metrics, clock = systemClock }: FrontDoorOptions) {
@@ -145,14 +147,14 @@ class HttpFrontDoor implements FrontDoor {
     server.on('checkExpectation', (request, response) => this.#onRequest(request, response, 'other'));
     server.on('upgrade', (request, socket, head) => this.#onUpgrade(request, socket, head));
     server.on('connect', (request, socket) => this.#onConnect(request, socket));
-    server.on('clientError', (error, socket) => answerClientError(error, socket, config.drainMs));
+    server.on('clientError', (error, socket) => this.#onClientError(error, socket));
     return server;
   }
 
   #onConnection(socket: Socket): void {
     // Each pipelined request listens for the end of the connection.
     socket.setMaxListeners(0);
-    this.#clients.add(socket);
+    this.#clients.set(socket, new Set());
     this.#open.set(this.#clients.size);
     socket.once('close', () => {
       this.#clients.delete(socket);
@@ -161,14 +163,15 @@ class HttpFrontDoor implements FrontDoor {
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse, expectation?: 'continue' | 'other'): void {
-    this.#underWay.add(response);
-    const over = () => {
-      this.#underWay.delete(response);
-      request.socket.off('close', over);
+    if (this.#doomed.has(request.socket)) return;
+    const underWay = this.#clients.get(request.socket);
+    underWay?.add(response);
+    response.once('finish', () => {
+      underWay?.delete(response);
       if (this.#closing !== undefined) this.#server.closeIdleConnections();
-    };
-    response.once('finish', over);
-    request.socket.once('close', over);
+    });
+    // A write that comes after the client has gone is no fault of anybody.
+    response.on('error', () => {});
     if (this.#closing !== undefined) response.shouldKeepAlive = false;
 
     const route = decideRoute(routed(request));
@@ -210,6 +213,18 @@ class HttpFrontDoor implements FrontDoor {
     writeRawAnswer(socket, errorAnswer(error, request), this.#config.drainMs);
   }
 
+  #onClientError(error: Error, socket: Duplex): void {
+    const underWay = [...(this.#clients.get(socket) ?? [])];
+    // Beside an answer that has begun, or before one that has to come first, nothing can be said.
+    const unspeakable = underWay.length > 1 || underWay.some((response) => response.headersSent);
+    if (unspeakable || this.#doomed.has(socket)) {
+      socket.destroy();
+      return;
+    }
+    this.#doomed.add(socket);
+    answerClientError(error, socket, this.#config.drainMs);
+  }
+
   #onConnect(request: IncomingMessage, socket: Duplex): void {
     const error = new AenvError('method_not_allowed', 'CONNECT is not served.', {
       remediation: 'Send plain requests; ports of sandboxes are reached by host label or routing headers.',
@@ -220,23 +235,24 @@ class HttpFrontDoor implements FrontDoor {
   async #close(): Promise<void> {
     const { promise: stopped, resolve } = Promise.withResolvers<void>();
     this.#server.close(() => resolve());
-    for (const response of this.#underWay) {
+    const underWay = [...this.#clients.values()].flatMap((responses) => [...responses]);
+    for (const response of underWay) {
       if (!response.headersSent) response.shouldKeepAlive = false;
     }
     this.#server.closeIdleConnections();
     const giveUp = setTimeout(() => this.#breakAll(), this.#config.closeGraceMs);
     // Upgraded connections end by themselves only by chance, so nobody waits for them alone.
-    if (this.#underWay.size === 0) this.#breakAll();
+    if (underWay.length === 0) this.#breakAll();
     await stopped;
     clearTimeout(giveUp);
     this.#breakAll();
-    await Promise.all([...this.#clients].map((socket) => new Promise((gone) => socket.once('close', gone))));
+    await Promise.all([...this.#clients.keys()].map((socket) => new Promise((gone) => socket.once('close', gone))));
   }
 
   #breakAll(): void {
     this.#proxy.close();
     this.#server.closeAllConnections();
-    for (const socket of this.#clients) socket.destroy();
+    for (const socket of this.#clients.keys()) socket.destroy();
   }
 }
 

@@ -1,11 +1,12 @@
+import type { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Counter, Gauge, Metrics } from '@aenv/platform/observability/metrics.ts';
 
 /** How a request through the proxy came out: a class of status, an error code of the platform, or one of the below. */
 export type Outcome =
   | { readonly kind: 'answered'; readonly status: number }
   | { readonly kind: 'upgraded' }
-  /** answered by the platform; `code` is an error code of the registry */
-  | { readonly kind: 'refused'; readonly code: string }
+  /** answered by the platform with this error */
+  | { readonly kind: 'refused'; readonly error: AenvError }
   /** the client went away first */
   | { readonly kind: 'client_gone' }
   /** broken off after the answer had begun */
@@ -13,7 +14,7 @@ export type Outcome =
 
 export function labelOf(outcome: Outcome): string {
   if (outcome.kind === 'answered') return `${Math.floor(outcome.status / 100)}xx`;
-  if (outcome.kind === 'refused') return outcome.code;
+  if (outcome.kind === 'refused') return outcome.error.code;
   return outcome.kind;
 }
 

@@ -92,6 +92,7 @@ export class SandboxProxy {
         port: route.port,
         method: request.method,
         outcome: labelOf(outcome),
+        ...(outcome.kind === 'refused' && outcome.error.cause !== undefined ? { cause: outcome.error.cause } : {}),
         ms: clock.now() - startedAt,
       });
     };
@@ -105,7 +106,7 @@ export class SandboxProxy {
     } catch (error) {
       const known = AenvError.from(error);
       if (known.code === 'internal') log.error('request to a sandbox failed', { error });
-      done({ kind: 'refused', code: known.code });
+      done({ kind: 'refused', error: known });
       refuse(known);
     }
   }

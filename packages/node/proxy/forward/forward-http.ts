@@ -5,6 +5,7 @@ import { answerError, drain } from '../answers/answer.ts';
 import { requestFraming } from '../headers/framing.ts';
 import { toPairs } from '../headers/raw-headers.ts';
 import { forwardedTrailers } from '../headers/request-headers.ts';
+import { codeOf } from '../incarnations/dial.ts';
 import { sandboxGone } from '../incarnations/incarnation.ts';
 import type { Outcome } from '../proxy-metrics.ts';
 import { breakSocket } from '../sockets/ends.ts';
@@ -15,6 +16,8 @@ import { relayInformation } from './relay-information.ts';
 import { relayResponse } from './relay-response.ts';
 import { upstreamRequest } from './upstream-request.ts';
 
+/** How it shows that a connection was closed by the other side. */
+const BROKEN = new Set(['ECONNRESET', 'EPIPE']);
 const SAFE_TO_REPEAT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']);
 
 /**
@@ -47,7 +50,7 @@ export function forwardHttp(passage: Passage, response: ServerResponse): void {
   /** The one way out when something fails: an answer while that is possible, a broken connection after that. */
   const fail = (error: AenvError) => {
     if (settled) return;
-    settle(response.headersSent ? { kind: 'broken' } : { kind: 'refused', code: error.code });
+    settle(response.headersSent ? { kind: 'broken' } : { kind: 'refused', error });
     request.unpipe();
     giveUp.abort(error);
     upstream?.destroy();
@@ -88,7 +91,7 @@ export function forwardHttp(passage: Passage, response: ServerResponse): void {
         return;
       }
       // A kept connection may have been closed by the server just as it was taken.
-      if (current.reusedSocket && repeatable && !(error instanceof AenvError)) attempt(false);
+      if (current.reusedSocket && repeatable && BROKEN.has(codeOf(error) ?? '')) attempt(false);
       else fail(upstreamError(error, route));
     });
     // An upgrade that nobody asked for ends the connection without an error.

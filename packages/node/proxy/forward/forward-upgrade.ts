@@ -38,7 +38,7 @@ export function forwardUpgrade(passage: Passage, socket: Duplex, head: Buffer): 
   };
   const fail = (error: AenvError) => {
     if (settled) return;
-    settle(begun ? { kind: 'broken' } : { kind: 'refused', code: error.code });
+    settle(begun ? { kind: 'broken' } : { kind: 'refused', error });
     giveUp.abort(error);
     upstream?.destroy();
     if (begun) breakSocket(socket);

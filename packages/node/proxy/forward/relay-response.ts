@@ -49,6 +49,7 @@ export function relayResponse(
 
   let received = 0;
   answer.on('data', (chunk: Buffer) => {
+    if (settled) return;
     received += chunk.length;
     bytes.add(chunk.length);
     if (!response.write(chunk)) answer.pause();

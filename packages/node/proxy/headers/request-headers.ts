@@ -46,7 +46,9 @@ export function forwardedHeaders(request: ForwardedRequest, route: SandboxRoute,
 
   const host = route.host ?? `localhost:${route.port}`;
   const headers = ['Host', target.maskRequestHost?.replaceAll(PORT_PLACEHOLDER, String(route.port)) ?? host, ...kept];
-  const forwardedFor = [original.for, request.clientAddress ?? ''].filter((part) => part !== '').join(', ');
+  const forwardedFor = [original.for, request.clientAddress?.replace(/^::ffff:/, '') ?? '']
+    .filter((part) => part !== '')
+    .join(', ');
   if (forwardedFor !== '') headers.push('X-Forwarded-For', forwardedFor);
   headers.push('X-Forwarded-Host', host);
   // A TLS terminator in front of the daemon says https; what it says is only about the client's own request.

@@ -64,9 +64,9 @@ export class Incarnation {
     const leases = [...this.#leases];
     this.#leases.clear();
     for (const onEnd of leases) onEnd();
+    for (const socket of this.#sockets) breakSocket(socket);
     this.shared.destroy();
     this.single.destroy();
-    for (const socket of this.#sockets) breakSocket(socket);
   }
 
   get openSockets(): number {
@@ -98,6 +98,8 @@ export class Incarnation {
         throw given.signal.reason;
       }
       this.#sockets.add(socket);
+      // Whoever uses the socket learns of an error by its end; unused, it must not bring the process down.
+      socket.on('error', () => {});
       socket.once('close', () => this.#sockets.delete(socket));
       return socket;
     } finally {

@@ -115,6 +115,18 @@ test('kept connections are few and go after a while; a server that announces les
   await eventually(() => house.door.stats().sandboxSockets === 0, 'not kept at all', 200);
 });
 
+test('an answer may take longer than unused connections are kept', async () => {
+  await using house = await House.open({ idleMs: 100 });
+  const guest = await house.serve('ia', (request, response) => {
+    if (request.url === '/stream') response.write('x');
+    setTimeout(() => response.end('late'), 400);
+  });
+  for (const path of ['/', '/', '/stream', '/stream']) {
+    assert.match((await ask(house.url + path, { headers: to('ia', guest.port) })).body.toString(), /late$/);
+  }
+  assert.equal(guest.accepted(), 1);
+});
+
 test('a kept connection that the server has closed just then costs the client nothing if the request can be repeated', async () => {
   await using house = await House.open();
   const address = freshAddress();
