@@ -163,7 +163,7 @@ async function recoverHost(
     volumes,
     runtimeDir: folders.runtime,
     vmDir: folders.vms,
-    vmFileDirs: [folders.serial, folders.memory],
+    vmFileDirs: [{ path: folders.serial }, { path: folders.memory, keep: /^zero-\d+\.mem$/ }],
     removeNetwork: async () => {
       const removed = await removeStrays({ runtimeDir: folders.runtime, clock: systemClock, log });
       return Object.values(removed).reduce((sum: number, count: number) => sum + count, 0);

@@ -27,7 +27,7 @@ beforeEach(async () => {
     volumes: host.volumes,
     runtimeDir: join(root, 'run'),
     vmDir: join(root, 'run', 'vm'),
-    vmFileDirs: [join(root, 'home', 'serial')],
+    vmFileDirs: [{ path: join(root, 'home', 'serial'), keep: /^shared/ }],
     removeNetwork: async () => 0,
     clock: new ManualClock(),
     log: silentLogger,
@@ -108,11 +108,12 @@ test('removes run folders, files of VMs and volumes, all of them', async () => {
   await writeFile(join(options.vmDir, 'i1-abc', 'deep', 'qmp.sock'), '');
   await mkdir(join(root, 'home', 'serial'));
   await writeFile(join(root, 'home', 'serial', 'i1-abc.log'), 'x');
+  await writeFile(join(root, 'home', 'serial', 'shared.mem'), 'x');
   host.volumesOnDisk.add('i1').add('i2');
   const report = await recover(options);
   assert.deepEqual([report.runFolders, report.files, report.volumes], [1, 1, 2]);
   assert.deepEqual(await readdir(options.vmDir), []);
-  assert.deepEqual(await readdir(join(root, 'home', 'serial')), []);
+  assert.deepEqual(await readdir(join(root, 'home', 'serial')), ['shared.mem']);
   assert.deepEqual(host.inventory(), []);
 });
 

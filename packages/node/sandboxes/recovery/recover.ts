@@ -16,12 +16,18 @@ export interface RecoveryOptions {
   readonly runtimeDir: string;
   /** folder of the VMs' run folders, below `runtimeDir`; VM processes are known by it */
   readonly vmDir: string;
-  /** folders whose whole content belongs to VMs that are gone now */
-  readonly vmFileDirs: readonly string[];
+  /** folders with files of VMs that are gone now */
+  readonly vmFileDirs: readonly VmFileDir[];
   /** removes namespaces, links and rules of earlier daemons; returns how many things that were */
   readonly removeNetwork: () => Promise<number>;
   readonly clock: Clock;
   readonly log: Logger;
+}
+
+export interface VmFileDir {
+  readonly path: string;
+  /** names of what is shared by all VMs and stays */
+  readonly keep?: RegExp;
 }
 
 /** How much an earlier daemon left behind. */
@@ -62,7 +68,7 @@ export async function recover(options: RecoveryOptions): Promise<RecoveryReport>
   const mounts = await attempt('mounts', [], () => unmountBelow(runtimeDir));
   const runFolders = await attempt('run folders', 0, () => emptyFolder(vmDir));
   let files = 0;
-  for (const folder of options.vmFileDirs) files += await attempt(folder, 0, () => emptyFolder(folder));
+  for (const { path, keep } of options.vmFileDirs) files += await attempt(path, 0, () => emptyFolder(path, keep));
   const left = await attempt('volumes', [], () => volumes.list());
   for (const id of left) await attempt(`volume ${id}`, undefined, () => volumes.remove(id));
   for (const row of rows) markLost(options, row);
@@ -94,10 +100,10 @@ async function endProcesses(vmDir: string, failures: string[]): Promise<number> 
   return processes.length;
 }
 
-async function emptyFolder(folder: string): Promise<number> {
+async function emptyFolder(folder: string, keep?: RegExp): Promise<number> {
   let names: string[];
   try {
-    names = await readdir(folder);
+    names = (await readdir(folder)).filter((name) => !keep?.test(name));
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 0;
     throw error;
