@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
-import { basename } from 'node:path';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { run } from '@aenv/platform/process/run.ts';
@@ -20,8 +22,15 @@ export function inPrivateHost(file: string, define: () => void): void {
     return;
   }
   test(`in a private host: ${basename(file)}`, { timeout: 120_000 }, async () => {
-    const { code, output } = await runInside(fileURLToPath(file));
-    process.stdout.write(output);
+    const folder = await mkdtemp(join(tmpdir(), 'aenv-network-test-'));
+    let code: number | null;
+    try {
+      const inner = await runInside(fileURLToPath(file), folder);
+      process.stdout.write(inner.output);
+      code = inner.code;
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
     assert.equal(code, 0, 'a test in the private host failed; its output is above');
   });
 }
@@ -35,13 +44,13 @@ async function prepare(): Promise<void> {
   await run(['sysctl', '-qw', 'net.ipv4.ip_forward=0']);
 }
 
-function runInside(file: string): Promise<{ code: number | null; output: string }> {
+function runInside(file: string, temporary: string): Promise<{ code: number | null; output: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ code: number | null; output: string }>();
   // NODE_TEST_CONTEXT would make the inner run speak the runner's private protocol.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const namespaces = ['--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc'];
   const child = spawn('unshare', [...namespaces, process.execPath, '--test-reporter=spec', file], {
-    env: { ...env, [INSIDE]: '1' },
+    env: { ...env, [INSIDE]: '1', TMPDIR: temporary },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const chunks: Buffer[] = [];
