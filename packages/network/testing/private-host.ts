@@ -21,7 +21,7 @@ export function inPrivateHost(file: string, define: () => void): void {
     define();
     return;
   }
-  test(`in a private host: ${basename(file)}`, { timeout: 120_000 }, async () => {
+  test(`in a private host: ${basename(file)}`, { timeout: 240_000 }, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'aenv-network-test-'));
     let code: number | null;
     try {
