@@ -56,8 +56,9 @@ static void read_argv(void)
  */
 static pid_t start_envd(const sigset_t *unblocked, bool at_boot)
 {
+	/* TZ: or else the runtime reads /etc/localtime, where a stranger's root may have a pipe that blocks forever */
 	static char *const environment[] = {
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", NULL
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", "TZ=UTC", NULL
 	};
 	int error = 0, report[2];
 	pid_t pid;
