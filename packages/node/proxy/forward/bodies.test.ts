@@ -1,33 +1,10 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { request as send } from 'node:http';
-import type { Socket } from 'node:net';
 import { test } from 'node:test';
-import { ask, eventually, exchangeRaw, openSocket, readToEnd, to } from '../testing/clients.ts';
-import { freshAddress, rawGuest } from '../testing/guests.ts';
-import { House } from '../testing/house.ts';
+import { ask, eventually, exchangeRaw, to } from '../testing/clients.ts';
+import { House, rawSandbox } from '../testing/house.ts';
 
 const sha = (data: Buffer) => createHash('sha256').update(data).digest('hex');
-
-/** A sandbox whose server sees each request's head as text and answers with bytes. */
-async function rawSandbox(house: House, onHead: (socket: Socket, head: string) => void): Promise<number> {
-  const address = freshAddress();
-  const guest = await house.keep(
-    rawGuest(address, (socket) => {
-      let head = '';
-      socket.on('data', (chunk) => {
-        head += chunk.toString('latin1');
-        if (!head.includes('\r\n\r\n')) return;
-        const complete = head;
-        head = '';
-        onHead(socket, complete);
-      });
-    }),
-  );
-  house.directory.run('ia', address);
-  return guest.port;
-}
 
 const get = (port: number, version = '1.1', method = 'GET') =>
   `${method} / HTTP/${version}\r\nHost: x\r\nConnection: close\r\ne2b-sandbox-id: ia\r\ne2b-sandbox-port: ${port}\r\n\r\n`;
@@ -107,95 +84,6 @@ test('a server that is cut off within a body without length breaks the client to
   }
 });
 
-test('HEAD, 204 and 304 have no body, and their lengths pass', async () => {
-  await using house = await House.open();
-  let answer = '';
-  const port = await rawSandbox(house, (socket) => void socket.write(answer));
-  const headers = to('ia', port);
-  answer = 'HTTP/1.1 200 OK\r\nContent-Length: 1234\r\n\r\n';
-  assert.equal((await ask(house.url, { method: 'HEAD', headers })).headers['content-length'], '1234');
-  answer = 'HTTP/1.1 204 No Content\r\nX-A: 1\r\n\r\n';
-  const none = await ask(house.url, { headers });
-  assert.deepEqual([none.status, none.headers['x-a'], none.headers['transfer-encoding']], [204, '1', undefined]);
-  answer = 'HTTP/1.1 304 Not Modified\r\nContent-Length: 77\r\nETag: "x"\r\n\r\n';
-  const same = await ask(house.url, { headers });
-  assert.deepEqual([same.status, same.headers['content-length'], same.headers.etag], [304, '77', '"x"']);
-  // All of them on one connection: none of them left anything behind.
-  answer = 'HTTP/1.1 200 Fine\r\nContent-Length: 2\r\n\r\nok';
-  assert.equal((await ask(house.url, { headers })).body.toString(), 'ok');
-});
-
-test('header case, duplicates, status text and bytes outside ASCII pass as they are', async () => {
-  await using house = await House.open();
-  const port = await rawSandbox(house, (socket) => {
-    const lines = ['HTTP/1.1 299 Odd Words', 'X-MiXed: 1', 'Set-Cookie: a=1', 'set-cookie: b=2', 'X-Name: caf\xe9'];
-    socket.write(`${lines.join('\r\n')}\r\nConnection: X-Drop\r\nX-Drop: 1\r\nContent-Length: 0\r\n\r\n`, 'latin1');
-  });
-  const { text } = await exchangeRaw(house.url, get(port));
-  assert.ok(text.startsWith('HTTP/1.1 299 Odd Words\r\nX-MiXed: 1\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\n'), text);
-  assert.ok(text.includes('X-Name: caf\xe9\r\n'));
-  assert.ok(!/x-drop/i.test(text));
-  assert.ok(!/^date:/im.test(text), 'nothing is made up');
-});
-
-test('trailers pass in both directions', async () => {
-  await using house = await House.open();
-  const guest = await house.serve('ia', (request, response) => {
-    request.resume().once('end', () => {
-      response.writeHead(200, { Trailer: 'X-Sum' });
-      response.write('body');
-      response.addTrailers({ 'X-Sum': `${request.headers.te} ${request.trailers['x-in']}` });
-      response.end();
-    });
-  });
-  const outgoing = send(house.url, {
-    agent: false,
-    method: 'POST',
-    headers: { ...to('ia', guest.port), 'Transfer-Encoding': 'chunked', Trailer: 'X-In', TE: 'trailers' },
-  });
-  outgoing.write('x');
-  outgoing.addTrailers({ 'X-In': 'in' });
-  outgoing.end();
-  const [answer] = await once(outgoing, 'response');
-  assert.equal(answer.headers.trailer, 'X-Sum');
-  await once(answer.resume(), 'end');
-  assert.equal(answer.trailers['x-sum'], 'trailers in');
-});
-
-test('the first bytes of a stream come at once, not with the next ones', async () => {
-  await using house = await House.open();
-  const guest = await house.serve('ia', (request, response) => {
-    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
-    if (request.url === '/headers') response.flushHeaders();
-    else response.write('data: 1\n\n');
-  });
-  for (const path of ['/headers', '/data']) {
-    const outgoing = send(house.url + path, { agent: false, headers: to('ia', guest.port) }).end();
-    const [answer] = await once(outgoing, 'response', { signal: AbortSignal.timeout(2_000) });
-    if (path === '/data') {
-      const [chunk] = await once(answer, 'data', { signal: AbortSignal.timeout(2_000) });
-      assert.equal(String(chunk), 'data: 1\n\n');
-    }
-    outgoing.on('error', () => {}).destroy();
-  }
-});
-
-test('the headers of an upload reach the server before any of its body does', async () => {
-  await using house = await House.open();
-  const guest = await house.serve('ia', (request, response) => {
-    response.writeHead(200).write('seen ');
-    request.pipe(response);
-  });
-  const headers = { ...to('ia', guest.port), 'Transfer-Encoding': 'chunked' };
-  const outgoing = send(house.url, { agent: false, method: 'POST', headers });
-  outgoing.flushHeaders();
-  const [answer] = await once(outgoing, 'response', { signal: AbortSignal.timeout(2_000) });
-  outgoing.end('echo');
-  let text = '';
-  for await (const chunk of answer) text += chunk;
-  assert.equal(text, 'seen echo');
-});
-
 test('the server never sees the end of the connection before its answer has ended', async () => {
   await using house = await House.open();
   const events: string[] = [];
@@ -227,67 +115,4 @@ test('an answer before the end of the upload arrives, and the upload is dropped'
   const reply = await ask(house.url, { method: 'POST', headers, body: data });
   assert.deepEqual([reply.status, reply.body.toString()], [413, 'large']);
   await eventually(() => house.door.stats().sandboxSockets === 0, 'upstream connection gone');
-});
-
-test('a client that is slow holds the server back instead of filling memory', async () => {
-  await using house = await House.open();
-  let written = 0;
-  const guest = await house.serve('ia', (_request, response) => {
-    const chunk = Buffer.alloc(64 * 1024);
-    const more = () => {
-      while (written < 512 * 1024 * 1024) {
-        written += chunk.length;
-        if (!response.write(chunk)) return;
-      }
-    };
-    response.on('drain', more);
-    more();
-  });
-  const socket = await openSocket(house.url);
-  socket.pause();
-  socket.write(get(guest.port));
-  await eventually(() => written > 0, 'first write');
-  let before = -1;
-  while (before !== written) {
-    before = written;
-    await new Promise((resolve) => setTimeout(resolve, 300));
-  }
-  assert.ok(written < 64 * 1024 * 1024, `${written} bytes were taken from the server`);
-  socket.destroy();
-  await eventually(() => house.door.stats().sandboxSockets === 0, 'upstream connection gone');
-});
-
-test('a server that reads slowly holds the client back', async () => {
-  await using house = await House.open({ stalledMs: 1_000 });
-  const guest = await house.serve('ia', () => {});
-  const socket = await openSocket(house.url);
-  const head = get(guest.port, '1.1', 'POST').replace('\r\n\r\n', '\r\nContent-Length: 536870912\r\n\r\n');
-  socket.write(head);
-  const chunk = Buffer.alloc(64 * 1024);
-  const more = () => {
-    while (socket.bytesWritten < 512 * 1024 * 1024 && socket.write(chunk));
-  };
-  socket.on('drain', more);
-  socket.on('error', () => {});
-  more();
-  let before = -1;
-  while (before !== socket.bytesWritten - socket.writableLength) {
-    before = socket.bytesWritten - socket.writableLength;
-    await new Promise((resolve) => setTimeout(resolve, 300));
-  }
-  assert.ok(before < 64 * 1024 * 1024, `${before} bytes were taken from the client`);
-  socket.destroy();
-  await eventually(() => house.door.stats().sandboxSockets === 0, 'upstream connection gone');
-});
-
-test('pipelined requests are answered in order', async () => {
-  await using house = await House.open();
-  const guest = await house.serve('ia', (request, response) => {
-    setTimeout(() => response.end(request.url), request.url === '/1' ? 50 : 0);
-  });
-  const one = (path: string) => get(guest.port).replace('GET /', `GET ${path}`).replace('Connection: close\r\n', '');
-  const socket = await openSocket(house.url);
-  socket.write(one('/1') + one('/2') + get(guest.port).replace('GET /', 'GET /3'));
-  const { text } = await readToEnd(socket);
-  assert.deepEqual(text.match(/(?<=\r\n\r\n)\/[123]/g), ['/1', '/2', '/3']);
 });

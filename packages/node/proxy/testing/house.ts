@@ -1,9 +1,10 @@
 import type { RequestListener } from 'node:http';
+import type { Socket } from 'node:net';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import { silentMetrics } from '@aenv/platform/observability/metrics.ts';
 import type { FrontDoorConfig } from '../../front-door/config.ts';
 import { createFrontDoor, type FrontDoor } from '../../front-door/front-door.ts';
-import { FakeDirectory, freshAddress, httpGuest, type Listening } from './guests.ts';
+import { FakeDirectory, freshAddress, httpGuest, type Listening, rawGuest } from './guests.ts';
 
 /** A front door with a directory, for one test: everything taken through it is closed with it. */
 export class House implements AsyncDisposable {
@@ -54,4 +55,23 @@ export class House implements AsyncDisposable {
     for (const close of this.#closers.reverse()) await close();
     await this.door.close();
   }
+}
+
+/** A sandbox whose server sees each request's head as text and answers with bytes. */
+export async function rawSandbox(house: House, onHead: (socket: Socket, head: string) => void): Promise<number> {
+  const address = freshAddress();
+  const guest = await house.keep(
+    rawGuest(address, (socket) => {
+      let head = '';
+      socket.on('data', (chunk) => {
+        head += chunk.toString('latin1');
+        if (!head.includes('\r\n\r\n')) return;
+        const complete = head;
+        head = '';
+        onHead(socket, complete);
+      });
+    }),
+  );
+  house.directory.run('ia', address);
+  return guest.port;
 }
