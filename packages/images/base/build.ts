@@ -34,6 +34,12 @@ const CONFIG = {
   Cmd: ['/bin/bash'],
 };
 
+/**
+ * mmdebstrap mounts file systems and starts package managers. In namespaces of its own all of that ends with the first
+ * process, so that a cancelled run leaves neither mounts nor processes that write on into a folder being removed.
+ */
+const CONTAINED = ['unshare', '--mount-proc', '--pid', '--fork', '--kill-child'] as const;
+
 /** Documentation and translations, which are half of the files; licences stay. */
 const DPKG_OPTIONS = [
   ...['doc', 'info', 'lintian', 'locale', 'man'].map((folder) => `path-exclude=/usr/share/${folder}/*`),
@@ -87,19 +93,22 @@ async function bootstrap(
   const sources = join(scratch, 'base.sources');
   await writeFile(sources, apt.sources);
   try {
-    await run(['mmdebstrap', ...flags, ...settings, `--customize-hook=${CUSTOMIZE}`, codename, archive, sources], {
-      timeoutMs: TIMEOUT_MS,
-      env: {
-        ...process.env,
-        ...apt.proxies,
-        LC_ALL: 'C.UTF-8',
-        SOURCE_DATE_EPOCH: String(EPOCH),
-        // mmdebstrap unpacks there, and leaves its folder behind when it is killed
-        TMPDIR: scratch,
+    await run(
+      [...CONTAINED, 'mmdebstrap', ...flags, ...settings, `--customize-hook=${CUSTOMIZE}`, codename, archive, sources],
+      {
+        timeoutMs: TIMEOUT_MS,
+        env: {
+          ...process.env,
+          ...apt.proxies,
+          LC_ALL: 'C.UTF-8',
+          SOURCE_DATE_EPOCH: String(EPOCH),
+          // mmdebstrap unpacks there, and leaves its folder behind when it is killed
+          TMPDIR: scratch,
+        },
+        onStderrLine: (line) => report(line, options.log),
+        ...(options.signal === undefined ? {} : { signal: options.signal }),
       },
-      onStderrLine: (line) => report(line, options.log),
-      ...(options.signal === undefined ? {} : { signal: options.signal }),
-    });
+    );
   } catch (error) {
     if (!(error instanceof AenvError) || error.code !== 'host_command_failed') throw error;
     const code = /No space left on device/.test(error.message) ? 'no_space' : 'asset_failed';

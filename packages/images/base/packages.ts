@@ -5,6 +5,7 @@ export const IMAGES_HOST_PACKAGES: readonly string[] = [
   'debian-archive-keyring',
   'e2fsprogs', // mke2fs, debugfs
   'mmdebstrap',
+  'util-linux', // unshare
 ];
 
 /** What the base image has on top of Debian's essential packages. */

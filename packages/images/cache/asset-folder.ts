@@ -38,7 +38,8 @@ export async function assetFolder(
     const otherWasFirst = isCode(error, 'ENOTEMPTY', 'EEXIST') && (await isFolder(target));
     if (!otherWasFirst) throw error;
   } finally {
-    await rm(work, { recursive: true, force: true });
+    // Programs that were killed a moment ago may still be writing.
+    await rm(work, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
   }
   return target;
 }
