@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DRIVE_WAIT_MS 10000
+#define DRIVE_WAIT_SECONDS 10
 #define SUPERBLOCK_OFFSET 1024
 
 void load_modules(const char *list)
@@ -74,9 +74,11 @@ static void look_at(const char *name, const struct boot_config *config, struct d
 void find_drives(const struct boot_config *config, struct drives *drives)
 {
 	const struct timespec pause = { .tv_sec = 0, .tv_nsec = 2000000 };
+	struct timespec now, start;
 
 	memset(drives, 0, sizeof *drives);
-	for (int waited = 0; waited < DRIVE_WAIT_MS; waited += 2) {
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	do {
 		DIR *blocks = opendir("/sys/block");
 		struct dirent *entry;
 
@@ -88,7 +90,8 @@ void find_drives(const struct boot_config *config, struct drives *drives)
 		if (drives->root[0] && drives->tools[0])
 			return;
 		nanosleep(&pause, NULL);
-	}
-	die("no drive %s within 10 seconds",
-	    drives->root[0] ? "has the UUID of the tools" : "has the label of the root");
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (now.tv_sec - start.tv_sec < DRIVE_WAIT_SECONDS);
+	die("no drive %s within %d seconds", drives->root[0] ? "has the UUID of the tools" : "has the label of the root",
+	    DRIVE_WAIT_SECONDS);
 }

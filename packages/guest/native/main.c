@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 	if (getpid() == 1 || (argc > 0 && strcmp(argv[0], "/init") == 0))
 		return init_main(argc, argv);
 	for (size_t i = 0; argc > 1 && i < sizeof applets / sizeof applets[0]; i++) {
-		if (applets[i].main == NULL || strcmp(argv[1], applets[i].name) != 0)
+		if (strcmp(argv[1], applets[i].name) != 0)
 			continue;
 		if (applets[i].for_user)
 			join_user_cgroup();

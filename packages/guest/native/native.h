@@ -9,9 +9,9 @@
 int init_main(int argc, char **argv);
 int clock_main(int argc, char **argv);
 int reseed_main(int argc, char **argv);
-int spawn_main(int argc, char **argv) __attribute__((weak));
-int xattr_main(int argc, char **argv) __attribute__((weak));
-int watch_main(int argc, char **argv) __attribute__((weak));
+int spawn_main(int argc, char **argv);
+int xattr_main(int argc, char **argv);
+int watch_main(int argc, char **argv);
 
 /* Exit code of every applet that was called in a wrong way. */
 #define EXIT_USAGE 64
