@@ -24,6 +24,14 @@ TYPES.set('7', 'file');
  */
 export async function* readTar(source: AsyncIterable<Buffer>): AsyncGenerator<TarEntry> {
   const bytes = new ByteSource(source);
+  try {
+    yield* readEntries(bytes);
+  } finally {
+    await bytes.close();
+  }
+}
+
+async function* readEntries(bytes: ByteSource): AsyncGenerator<TarEntry> {
   let pax: PaxRecords = new Map();
   let longName: string | undefined;
   let longLink: string | undefined;
@@ -140,6 +148,11 @@ class ByteSource {
 
   async skipAll(): Promise<void> {
     while ((await this.#iterator.next()).done !== true);
+  }
+
+  /** Lets go of the source, whose rest is somebody else's. */
+  async close(): Promise<void> {
+    await this.#iterator.return?.();
   }
 }
 

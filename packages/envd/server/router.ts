@@ -8,6 +8,7 @@ import { requireToken } from './access.ts';
 import { sendEmpty, sendError, sendJson } from './answer.ts';
 import type { EnvdContext } from './context.ts';
 import { applyCors } from './cors.ts';
+import { discardRest } from './discard.ts';
 import { describeError } from './log.ts';
 
 export interface RouterParts {
@@ -36,6 +37,7 @@ export function createRouter(parts: RouterParts): (request: IncomingMessage, res
     // A client that goes away in the middle of an answer is no fault of anyone.
     response.on('error', () => {});
     request.on('error', () => {});
+    response.once('finish', () => discardRest(request));
     dispatch(routes, parts, request, response).catch((error: unknown) => {
       const ours = AenvError.from(error);
       // What fails because the client has left is the client's business.
