@@ -25,7 +25,10 @@ const RECIPE = 1;
 /** Seconds; files of the layer are not younger, so that equal packages give equal layers. */
 const EPOCH = Date.UTC(2026, 0, 1) / 1000;
 const TIMEOUT_MS = 30 * 60_000;
-const CUSTOMIZE = fileURLToPath(new URL('customize.sh', import.meta.url));
+const HOOKS = {
+  extract: fileURLToPath(new URL('extract-hook.sh', import.meta.url)),
+  customize: fileURLToPath(new URL('customize-hook.sh', import.meta.url)),
+} as const;
 
 const CONFIG = {
   Env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'LANG=C.UTF-8'],
@@ -40,15 +43,6 @@ const CONFIG = {
  */
 const CONTAINED = ['unshare', '--mount-proc', '--pid', '--fork', '--kill-child'] as const;
 
-/** Documentation and translations, which are half of the files; licences stay. */
-const DPKG_OPTIONS = [
-  ...['doc', 'info', 'lintian', 'locale', 'man'].map((folder) => `path-exclude=/usr/share/${folder}/*`),
-  'path-include=/usr/share/doc/*/copyright',
-  'path-include=/usr/share/locale/locale.alias',
-  // A sandbox's disk is thrown away after a crash: waiting for each file only costs time.
-  'force-unsafe-io',
-];
-
 /**
  * The `base` image as an OCI image layout, made from Debian's packages with mmdebstrap(1), from the mirrors and with the
  * keyrings of this host's apt. Kept under a hash of its inputs; the first time takes a minute or two. Needs root.
@@ -61,12 +55,11 @@ export async function ensureBaseImage(options: BaseImageOptions): Promise<{ layo
   const flags = [
     ...['--variant=minbase', '--mode=root', '--format=tar', `--include=${BASE_PACKAGES.join(',')}`],
     ...['APT::Install-Recommends "false";', 'Acquire::Languages "none";'].map((option) => `--aptopt=${option}`),
-    ...DPKG_OPTIONS.map((option) => `--dpkgopt=${option}`),
   ];
   const platform = hostPlatform();
-  const customize = await readFile(CUSTOMIZE, 'utf8');
+  const hooks = await Promise.all(Object.values(HOOKS).map((path) => readFile(path, 'utf8')));
   // Which mirror the packages come from is no input: all of them have the same.
-  const inputs = { RECIPE, EPOCH, CONFIG, codename, flags, platform, customize };
+  const inputs = { RECIPE, EPOCH, CONFIG, codename, flags, platform, hooks };
   const key = createHash('sha256').update(JSON.stringify(inputs)).digest('hex');
   const layoutDir = await assetFolder(join(options.assetsDir, 'base-image'), key, async (result, scratch) => {
     const started = performance.now();
@@ -90,25 +83,23 @@ async function bootstrap(
 ): Promise<void> {
   const apt = await readHostApt(options.signal);
   const settings = apt.settings.map((line) => `--aptopt=${line}`);
+  const hooks = Object.entries(HOOKS).map(([name, path]) => `--${name}-hook=${path}`);
   const sources = join(scratch, 'base.sources');
   await writeFile(sources, apt.sources);
   try {
-    await run(
-      [...CONTAINED, 'mmdebstrap', ...flags, ...settings, `--customize-hook=${CUSTOMIZE}`, codename, archive, sources],
-      {
-        timeoutMs: TIMEOUT_MS,
-        env: {
-          ...process.env,
-          ...apt.proxies,
-          LC_ALL: 'C.UTF-8',
-          SOURCE_DATE_EPOCH: String(EPOCH),
-          // mmdebstrap unpacks there, and leaves its folder behind when it is killed
-          TMPDIR: scratch,
-        },
-        onStderrLine: (line) => report(line, options.log),
-        ...(options.signal === undefined ? {} : { signal: options.signal }),
+    await run([...CONTAINED, 'mmdebstrap', ...flags, ...settings, ...hooks, codename, archive, sources], {
+      timeoutMs: TIMEOUT_MS,
+      env: {
+        ...process.env,
+        ...apt.proxies,
+        LC_ALL: 'C.UTF-8',
+        SOURCE_DATE_EPOCH: String(EPOCH),
+        // mmdebstrap unpacks there, and leaves its folder behind when it is killed
+        TMPDIR: scratch,
       },
-    );
+      onStderrLine: (line) => report(line, options.log),
+      ...(options.signal === undefined ? {} : { signal: options.signal }),
+    });
   } catch (error) {
     if (!(error instanceof AenvError) || error.code !== 'host_command_failed') throw error;
     const code = /No space left on device/.test(error.message) ? 'no_space' : 'asset_failed';
