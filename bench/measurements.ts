@@ -1,0 +1,9 @@
+import { boot } from './boot/boot.ts';
+import { commands } from './commands/commands.ts';
+import { lifecycle } from './lifecycle/lifecycle.ts';
+import type { Measurement } from './measurement.ts';
+import { memory } from './memory/memory.ts';
+import { proxy } from './proxy/proxy.ts';
+
+/** All measurements, in the order in which they run. */
+export const MEASUREMENTS: readonly Measurement[] = [boot, commands, proxy, memory, lifecycle];
