@@ -68,9 +68,13 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   const keys = new SingleKeyStore((await loadApiKey(config.home, env)).key);
   const metrics = createMetrics();
 
-  const assets = loadAssets(config, log, signal);
-  // A failure of what comes first must not leave this one unheard.
-  assets.catch(() => {});
+  const building = new AbortController();
+  const assets = loadAssets(config, log, AbortSignal.any([signal, building.signal]));
+  // Also when what comes first fails, nothing goes on being built behind it.
+  taken.add(async () => {
+    building.abort(new AenvError('shutting_down', 'the start was given up'));
+    await assets.catch(() => {});
+  });
   const volumes = createQcow2Store({
     dir: folders.volumes,
     qemuImg: async () => {

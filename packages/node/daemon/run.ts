@@ -30,7 +30,10 @@ export async function runNode(): Promise<void> {
     log.info('node is up', { url: daemon.url, version, pid: process.pid, ms: Math.round(performance.now() - begin) });
     void signals.then((signal) => shutDown(daemon, signal, log));
   } catch (error) {
-    if (end.signal.aborted) process.exit(0);
+    if (end.signal.aborted) {
+      log.info('the start was cancelled');
+      process.exit(0);
+    }
     fail(log, error);
   }
 }

@@ -206,7 +206,10 @@ export class Sandboxes implements SandboxService {
       ...(record.network.maskRequestHost === undefined ? {} : { maskRequestHost: record.network.maskRequestHost }),
       httpsPorts: record.network.httpsPorts,
     };
-    void vm.exited.then((exit) => this.#onVmExit(live, exit));
+    vm.exited.then(
+      (exit) => this.#onVmExit(live, exit),
+      (error: unknown) => this.#onVmExit(live, { code: null, signal: null, lastLines: String(error) }),
+    );
     const ms = stopwatch.read();
     this.#metrics.created(ms);
     this.#metrics.observeStates(this.routes);

@@ -35,6 +35,7 @@ export class FakeHost implements LaunchOptions {
   async pass(point: Point, signal?: AbortSignal): Promise<void> {
     this.reached.push(point);
     await new Promise((resolve) => setImmediate(resolve));
+    signal?.throwIfAborted();
     await this.hooks.get(point)?.(signal);
   }
 
