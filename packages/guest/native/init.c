@@ -59,7 +59,7 @@ bool write_text(const char *path, const char *text)
 static void must_mount(const char *source, const char *target, const char *type, unsigned long flags, const char *data)
 {
 	if (mount(source, target, type, flags, data) != 0)
-		die("cannot mount %s (%s) on %s: %s", source, type, target, strerror(errno));
+		die("cannot mount %s (%s) on %s: %s (errno %d)", source, type, target, strerror(errno), errno);
 }
 
 /* The kernel opens /dev/console for 0, 1 and 2 when it can; nothing else may land on these numbers. */
