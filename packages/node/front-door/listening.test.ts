@@ -49,7 +49,7 @@ test('closing lets short requests finish, breaks streams, refuses new ones and l
   assert.equal((await streamEnd).end, 'ECONNRESET');
   await closed;
   const took = performance.now() - began;
-  assert.ok(took > 300 && took < 2_000, `${took} ms`);
+  assert.ok(took > 300 && took < 5_000, `${took} ms`);
   assert.deepEqual(house.door.stats(), { clients: 0, sandboxSockets: 0, sandboxRequests: 0 });
   assert.equal(house.directory.subscribers, 0);
 });

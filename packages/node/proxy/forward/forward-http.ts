@@ -87,7 +87,7 @@ export function forwardHttp(passage: Passage, response: ServerResponse): void {
       if (answered !== undefined) {
         // How the answer ends decides: a server may well answer without reading the whole request. Only an answer that
         // is delimited by the end of the connection would look complete after this.
-        if (isUntilClose(answered)) fail(upstreamError(error, route));
+        if (isUntilClose(answered) && !answered.complete) fail(upstreamError(error, route));
         return;
       }
       // A kept connection may have been closed by the server just as it was taken.

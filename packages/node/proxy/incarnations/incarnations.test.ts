@@ -72,7 +72,7 @@ test('when an incarnation ends, streams break at once without a clean end, and w
   }
   const refused = await waiting;
   assert.deepEqual([refused.status, refused.json().error_code], [502, 'sandbox_gone']);
-  assert.ok(performance.now() - began < 1_000);
+  assert.ok(performance.now() - began < 3_000);
   assert.equal((await ask(house.url, { headers: to('ia', guest.port) })).status, 502);
   await eventually(() => guest.open() === 0, 'connections at the server gone');
   assert.deepEqual(house.door.stats().sandboxSockets, 0);
@@ -98,21 +98,30 @@ test('an end while a port is waited for is answered at once', async () => {
   assert.equal((await reply).json().error_code, 'sandbox_gone');
 });
 
-test('kept connections are few and go after a while; a server that announces less is believed', async () => {
+test('kept connections are few and go after a while', async () => {
   await using house = await House.open({ idleMs: 300, maxIdlePerSandbox: 2 });
   const waiting: (() => void)[] = [];
   const guest = await house.serve('ia', (request, response) => {
-    if (request.url === '/short') response.writeHead(200, { 'Keep-Alive': 'timeout=1' }).end();
-    else waiting.push(() => response.writeHead(200, { 'Keep-Alive': 'timeout=60' }).end());
+    waiting.push(() => response.writeHead(200, { 'Keep-Alive': 'timeout=60' }).end(request.url));
   });
   const replies = Array.from({ length: 5 }, () => ask(house.url, { headers: to('ia', guest.port) }));
   await eventually(() => waiting.length === 5, 'five at once');
   for (const answer of waiting) answer();
   await Promise.all(replies);
   await eventually(() => house.door.stats().sandboxSockets === 2, 'two kept');
-  await eventually(() => house.door.stats().sandboxSockets === 0, 'none kept', 1_500);
-  await ask(`${house.url}/short`, { headers: to('ia', guest.port) });
-  await eventually(() => house.door.stats().sandboxSockets === 0, 'not kept at all', 200);
+  await eventually(() => house.door.stats().sandboxSockets === 0, 'none kept');
+});
+
+test('a server that announces a shorter time than ours is believed', async () => {
+  await using house = await House.open({ idleMs: 60_000 });
+  const guest = await house.serve('ia', (request, response) => {
+    response.writeHead(200, { 'Keep-Alive': `timeout=${request.url?.slice(1)}` }).end();
+  });
+  await ask(`${house.url}/1`, { headers: to('ia', guest.port) });
+  await eventually(() => house.door.stats().sandboxSockets === 0, 'not kept at all');
+  await ask(`${house.url}/2`, { headers: to('ia', guest.port) });
+  assert.equal(house.door.stats().sandboxSockets, 1);
+  await eventually(() => house.door.stats().sandboxSockets === 0, 'kept for a second');
 });
 
 test('an answer may take longer than unused connections are kept', async () => {

@@ -43,8 +43,8 @@ export function to(sandboxId: string, port: number): Record<string, string> {
 
 export interface RawReply {
   readonly text: string;
-  /** how the connection ended: FIN or an error's code */
-  readonly end: 'fin' | string;
+  /** how the connection ended: `fin`, an error's code, or `timeout` when it did not within 20 s */
+  readonly end: string;
 }
 
 /** Opens a bare connection to the server of a URL. */
@@ -71,7 +71,14 @@ export function readToEnd(socket: Socket): Promise<RawReply> {
   const textOf = () => Buffer.concat(chunks).toString('latin1');
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
   socket.on('error', (error: NodeJS.ErrnoException) => resolve({ text: textOf(), end: error.code ?? error.message }));
-  socket.on('close', () => resolve({ text: textOf(), end: 'fin' }));
+  const timer = setTimeout(() => {
+    resolve({ text: textOf(), end: 'timeout' });
+    socket.destroy();
+  }, 20_000);
+  socket.on('close', () => {
+    clearTimeout(timer);
+    resolve({ text: textOf(), end: 'fin' });
+  });
   return promise;
 }
 
