@@ -58,7 +58,7 @@ test('after the last attempt the error carries the last lines of each', async (t
   ]);
   await assert.rejects(bootWithRetry(driver, makeSpec, ready, policy), {
     code: 'boot_failed',
-    message: /attempt 1: .*no root.*attempt 2: not ready within 1000 ms.*booting.*attempt 3: .*no init/s,
+    message: /attempt 1: .*no root.*attempt 2: no sign of life for 1000 ms.*booting.*attempt 3: .*no init/s,
   });
   assert.equal(driver.host.started.length, 3);
   assert.equal(driver.host.vms.size, 0);
@@ -81,4 +81,24 @@ test('what the guest answers by itself and a VMM that does not start are not rep
   assert.equal(driver.host.vms.size, 0);
   await assert.rejects(bootWithRetry(driver, makeSpec, refuse, policy), /bad drive/);
   assert.equal(driver.host.started.length, 1);
+});
+
+test('a guest that comes a step further gets the whole time again, one that does not is given up', async (t) => {
+  const { driver, makeSpec } = await setUp(t, []);
+  const slow = async (_vm: MicroVm, signal: AbortSignal, alive: () => void) => {
+    for (let step = 0; step < 4; step++) {
+      await delay(60, undefined, { signal });
+      alive();
+    }
+  };
+  const limits = { ...policy, attempts: 1, hangMs: 150 };
+  assert.equal((await bootWithRetry(driver, makeSpec, slow, limits)).attempts, 1);
+  const stuck = async (_vm: MicroVm, signal: AbortSignal, alive: () => void) => {
+    alive();
+    await delay(60_000, undefined, { signal });
+  };
+  await assert.rejects(
+    bootWithRetry(driver, (n) => makeSpec(n + 10), stuck, limits),
+    /no sign of life for 150 ms/,
+  );
 });

@@ -5,7 +5,7 @@ import type { MicroVm, VmDriver, VmSpec } from './contract/micro-vm.ts';
 export interface BootPolicy {
   /** starts in all, at least 1 */
   readonly attempts: number;
-  /** how long a guest may take until it is ready, from the start of its VM, in `ms` */
+  /** how long a guest may go without a sign of life until it is ready, from the start of its VM, in `ms` */
   readonly hangMs: number;
   readonly log: Logger;
 }
@@ -15,6 +15,12 @@ export interface Booted {
   /** which start it was that succeeded, from 1 */
   readonly attempts: number;
 }
+
+/**
+ * Waits for the guest of a VM. `alive` is to be called when the guest has come a step further, and only then: the limit
+ * starts anew, so that on a busy host a boot that goes on is not taken for one that hangs.
+ */
+export type WaitUntilReady = (vm: MicroVm, signal: AbortSignal, alive: () => void) => Promise<void>;
 
 /**
  * Boots a VM and waits until its guest is ready. One that dies or is not ready in time is stopped and started again
@@ -27,7 +33,7 @@ export interface Booted {
 export async function bootWithRetry(
   driver: VmDriver,
   makeSpec: (attempt: number) => VmSpec | Promise<VmSpec>,
-  ready: (vm: MicroVm, signal: AbortSignal) => Promise<void>,
+  ready: WaitUntilReady,
   policy: BootPolicy,
   signal?: AbortSignal,
 ): Promise<Booted> {
@@ -46,7 +52,7 @@ export async function bootWithRetry(
 /** @returns why the VM, which has been stopped then, did not come up; undefined when it did */
 async function waitUntilReady(
   vm: MicroVm,
-  ready: (vm: MicroVm, signal: AbortSignal) => Promise<void>,
+  ready: WaitUntilReady,
   hangMs: number,
   signal?: AbortSignal,
 ): Promise<string | undefined> {
@@ -59,7 +65,7 @@ async function waitUntilReady(
   const cancelled = Promise.withResolvers<'cancelled'>();
   giveUp.signal.addEventListener('abort', () => cancelled.resolve('cancelled'), { once: true });
   try {
-    const polling = ready(vm, giveUp.signal);
+    const polling = ready(vm, giveUp.signal, () => timer.refresh());
     polling.catch(() => {});
     const how = await Promise.race([
       polling.then(
@@ -78,7 +84,7 @@ async function waitUntilReady(
     await vm.stop();
     signal?.throwIfAborted();
     const { lastLines } = await vm.exited;
-    const what = how === 'died' ? 'it ended' : `not ready within ${hangMs} ms`;
+    const what = how === 'died' ? 'it ended' : `no sign of life for ${hangMs} ms`;
     return lastLines === '' ? `${what}, its console is empty` : `${what}, last lines:\n${lastLines}`;
   } catch (error) {
     await vm.stop();

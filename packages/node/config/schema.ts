@@ -110,7 +110,7 @@ export const ConfigSchema = z.strictObject({
       }),
       bootTimeoutMs: key(integer(1000, 600_000), 30_000, {
         kind: 'integer',
-        meaning: 'time for one boot until envd answers, in ms; after it the boot counts as hung',
+        meaning: 'time that a booting microVM may go without a sign of life, in ms; after it the boot counts as hung',
       }),
       bootAttempts: key(integer(1, 10), 3, { kind: 'integer', meaning: 'boots that are tried before a create fails' }),
     })

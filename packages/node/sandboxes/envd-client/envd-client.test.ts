@@ -20,7 +20,8 @@ const limit = (ms: number) => AbortSignal.timeout(ms);
 test('waits until envd listens and is healthy, with a new connection for each question', async () => {
   const { server: placeholder, port } = await listen(() => {});
   await new Promise((resolve) => placeholder.close(resolve));
-  const waiting = client(port).waitHealthy(limit(5_000));
+  let kernelUp = 0;
+  const waiting = client(port).waitHealthy(limit(5_000), () => kernelUp++);
   await systemClock.sleep(30);
   const sockets = new Set<unknown>();
   let questions = 0;
@@ -32,6 +33,7 @@ test('waits until envd listens and is healthy, with a new connection for each qu
   try {
     await waiting;
     assert.equal(questions, 3);
+    assert.equal(kernelUp, 1);
     assert.equal(sockets.size, 3);
   } finally {
     server.closeAllConnections();

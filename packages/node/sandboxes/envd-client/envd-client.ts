@@ -5,8 +5,11 @@ import { type EnvdAnswer, exchange } from './request.ts';
 
 /** envd of one incarnation, as the host speaks to it. */
 export interface EnvdClient {
-  /** Resolves when envd answers; rejects with the signal's reason. A guest that is not there is asked again for ever. */
-  waitHealthy(signal: AbortSignal): Promise<void>;
+  /**
+   * Resolves when envd answers; rejects with the signal's reason. A guest that is not there is asked again for ever.
+   * @param onKernelUp called once when the guest's kernel answers in envd's place, by refusing the connection
+   */
+  waitHealthy(signal: AbortSignal, onKernelUp?: () => void): Promise<void>;
   /**
    * Hands over identity, secrets and environment.
    * @throws AenvError `boot_failed` when envd refuses; the signal's reason
@@ -47,8 +50,9 @@ const between = (least: number, value: number, most: number): number => Math.min
 /** The client that dials a guest over TCP. */
 export function envdOverTcp(clock: Clock): ConnectEnvd {
   return ({ address, port, hostSecret }) => ({
-    async waitHealthy(signal) {
+    async waitHealthy(signal, onKernelUp) {
       const begin = clock.now();
+      let kernelUp = false;
       for (;;) {
         signal.throwIfAborted();
         const { pauseMs, connectMs } = patience(clock.now() - begin);
@@ -61,8 +65,12 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
             signal,
           });
           if (answer.status >= 200 && answer.status < 300) return;
-        } catch {
+        } catch (error) {
           // Not up yet; what it died of, if it did, comes from the VM.
+          if (!kernelUp && isRefused(error)) {
+            kernelUp = true;
+            onKernelUp?.();
+          }
         }
         await clock.sleep(pauseMs, signal);
       }
@@ -95,6 +103,10 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
       }
     },
   });
+}
+
+function isRefused(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
 }
 
 function readInitAnswer(answer: EnvdAnswer): InitAnswer {

@@ -13,7 +13,7 @@ export interface BootVmOptions {
   readonly serialLogs: SerialLogs;
   /** boots that are tried */
   readonly attempts: number;
-  /** time for one boot until envd has been set up, in `ms` */
+  /** time that a boot may go without a sign of life, in `ms` */
   readonly timeoutMs: number;
   readonly log: Logger;
 }

@@ -5,6 +5,7 @@ import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import type { NetworkSlot } from '@aenv/contracts/vm/slot.ts';
 import type { SlotPool } from '@aenv/network/slots/contract.ts';
 import type { Rollback } from '@aenv/platform/rollback/rollback.ts';
+import type { WaitUntilReady } from '@aenv/vmm/boot-with-retry.ts';
 import type { MicroVm, VmSpec } from '@aenv/vmm/contract/micro-vm.ts';
 import type { Template } from '../../templates/contract.ts';
 import type { ConnectEnvd, InitAnswer } from '../envd-client/envd-client.ts';
@@ -23,12 +24,7 @@ export type VmPlan = Omit<VmSpec, 'incarnation' | 'runDir' | 'serialLog'>;
  * Boots a VM and waits for it, bounded, with a new incarnation for every attempt. Nothing is left when it throws.
  * `ready` is called once for each attempt and rejects with the signal's reason when the attempt is given up.
  */
-export type BootVm = (
-  sandboxId: string,
-  plan: VmPlan,
-  ready: (vm: MicroVm, signal: AbortSignal) => Promise<void>,
-  signal: AbortSignal,
-) => Promise<MicroVm>;
+export type BootVm = (sandboxId: string, plan: VmPlan, ready: WaitUntilReady, signal: AbortSignal) => Promise<MicroVm>;
 
 export interface LaunchOptions {
   readonly slots: SlotPool;
@@ -109,9 +105,10 @@ export function createLaunch(options: LaunchOptions): Launch {
       options.bootVm(
         request.sandboxId,
         plan,
-        async (started, attempt) => {
+        async (started, attempt, alive) => {
           request.onVmStarted({ slot, volume, vm: started });
-          await stopwatch.time('guest', () => envd.waitHealthy(attempt));
+          await stopwatch.time('guest', () => envd.waitHealthy(attempt, alive));
+          alive();
           // Part of the attempt: a guest that hangs in its setup is as good as one that hangs in its boot.
           answer = await stopwatch.time('init', () => envd.init(request.init, attempt));
         },

@@ -75,7 +75,7 @@ export class FakeHost implements LaunchOptions {
     this.vms.set(vm.record.incarnation, vm);
     try {
       if (!this.slotsInUse.has(plan.network.index)) throw new Error('the VM got a slot that nobody holds');
-      await ready(vm, signal);
+      await ready(vm, signal, () => {});
       return vm;
     } catch (error) {
       await vm.stop();
