@@ -66,7 +66,7 @@ test('a guest that hangs and one that panics are retried, and the error names bo
   );
   await assert.rejects(booting, {
     code: 'boot_failed',
-    message: /attempt 1: not ready within 8000 ms.*boot_id.*attempt 2: it ended.*Kernel panic/s,
+    message: /attempt 1: no sign of life for 8000 ms.*boot_id.*attempt 2: it ended.*Kernel panic/s,
   });
   assert.equal(new Set(started).size, 2);
   assert.deepEqual(await bed.leftovers(), []);
