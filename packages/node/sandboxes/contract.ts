@@ -22,11 +22,12 @@ export interface SandboxNetwork {
 /**
  *            envd answered           kill, expiry, shutdown
  * creating ----------------> running ----------------------> killing ------> ended
- *     |                        |                                               ^
- *     +---- a step failed -----|------------------------------------------------+
+ *     |                        |                              ^                ^
+ *     +---- killed meanwhile --|------------------------------+                |
+ *     +---- a step failed -----|-----------------------------------------------+
  *                              +---- VM died, or the daemon did (found at the next start) ----> lost
  *
- * `ended` and `lost` are final and keep their reason in the ledger.
+ * `ended` and `lost` are final and keep their reason in the ledger. All transitions: lifecycle/state.ts.
  */
 export type SandboxState = 'creating' | 'running' | 'killing' | 'ended' | 'lost';
 
