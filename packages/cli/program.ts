@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { registerAuth } from './commands/auth.ts';
 import { registerCompletion } from './commands/completion.ts';
 import { registerConnect } from './commands/connect.ts';
@@ -29,6 +29,7 @@ export function createProgram(version: string): Command {
   registerTemplates(program);
   registerAuth(program);
   registerCompletion(program);
+  program.commands.forEach(acceptGlobalOptions);
   for (const { name, summary } of HOST_COMMANDS) {
     program
       .command(name)
@@ -40,4 +41,10 @@ export function createProgram(version: string): Command {
       });
   }
   return program;
+}
+
+/** The options of the program may also stand behind the command, where people look for them last. */
+function acceptGlobalOptions(command: Command): void {
+  command.addOption(new Option('--url <url>').hideHelp()).addOption(new Option('--api-key <key>').hideHelp());
+  command.commands.forEach(acceptGlobalOptions);
 }

@@ -44,7 +44,8 @@ function describe(command: Command, path: string, lines: string[]): void {
   lines.push('```text', `${name} ${command.usage()}`);
   for (const argument of command.registeredArguments)
     lines.push(`  ${argument.name().padEnd(28)}${argument.description}`);
-  for (const option of command.options) lines.push(`  ${option.flags.padEnd(28)}${option.description}`);
+  for (const option of command.options.filter((known) => !known.hidden))
+    lines.push(`  ${option.flags.padEnd(28)}${option.description}`);
   lines.push('```', '');
   const aliases = command.aliases();
   if (aliases.length > 0) lines.push(`Also: ${aliases.map((alias) => `\`${alias}\``).join(', ')}.`, '');

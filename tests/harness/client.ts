@@ -5,12 +5,15 @@ import type { TestDaemon } from './daemon.ts';
 export async function createSandbox(
   daemon: TestDaemon,
   options: Parameters<typeof Sandbox.create>[1] = {},
+  template = 'base',
 ): Promise<Sandbox & AsyncDisposable> {
-  const sandbox = await Sandbox.create('base', {
+  const sandbox = await Sandbox.create(template, {
     apiUrl: daemon.url,
     sandboxUrl: daemon.url,
     apiKey: daemon.apiKey,
     timeoutMs: 600_000,
+    // Under emulation, on a busy machine, a guest takes its time.
+    requestTimeoutMs: 180_000,
     ...options,
   });
   return Object.assign(sandbox, {

@@ -14,7 +14,6 @@ export function registerRun(program: Command): void {
       .summary('start a sandbox, run one command in it, delete it')
       .description('Starts a sandbox, runs one command in it, and deletes it, however the command ends.')
       .usage('[options] <template> -- <command...>')
-      .passThroughOptions()
       .argument('<template>', 'id or alias of a template')
       .argument('<command...>', 'program and its arguments'),
   )
@@ -27,9 +26,7 @@ export function registerRun(program: Command): void {
       const sandbox = await asPlatformFailure(() => startSandbox(api, template, { ...flags, env: {} }));
       try {
         const envd = new EnvdClient(api.settings.url, sandbox, flags.user);
-        // After `run TEMPLATE -- CMD` the dashes are still there: commander keeps them for pass-through.
-        const command = words[0] === '--' ? words.slice(1) : words;
-        process.exitCode = await execute(api, sandbox.sandboxID, envd, command, flags);
+        process.exitCode = await execute(api, sandbox.sandboxID, envd, words, flags);
       } finally {
         await api.kill(sandbox.sandboxID).catch((error: unknown) => {
           console.error(`aenv: ${sandbox.sandboxID} could not be deleted: ${String(error)}`);

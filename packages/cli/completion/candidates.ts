@@ -30,7 +30,7 @@ export async function candidates(program: Command, words: readonly string[], loo
 
 function optionNames(command: Command): string[] {
   const options = [...command.options, ...(command.parent?.options ?? [])];
-  return options.flatMap((option) => (option.long ? [option.long] : []));
+  return [...new Set(options.flatMap((option) => (option.long ? [option.long] : [])))];
 }
 
 async function positionalWords(command: Command, positionals: number, lookups: Lookups): Promise<readonly string[]> {
