@@ -70,6 +70,8 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
 
   const building = new AbortController();
   const assets = loadAssets(config, log, AbortSignal.any([signal, building.signal]));
+  // It may fail while something else is waited for, and is heard when its turn comes.
+  assets.catch(() => {});
   // Also when what comes first fails, nothing goes on being built behind it.
   taken.add(async () => {
     building.abort(new AenvError('shutting_down', 'the start was given up'));
