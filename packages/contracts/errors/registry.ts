@@ -217,17 +217,17 @@ const registry = {
   envd_unauthorized: {
     status: 401,
     summary: 'No access token, a wrong one, or a signature that is wrong or expired.',
-    remediation: 'Send the sandbox\'s envdAccessToken as X-Access-Token, or sign the URL again.',
+    remediation: "Send the sandbox's envdAccessToken as X-Access-Token, or sign the URL again.",
   },
   user_unknown: {
     status: 401,
     summary: 'The sandbox has no such user.',
-    remediation: 'Name a user of the guest\'s /etc/passwd, or leave the user out to get the default one.',
+    remediation: "Name a user of the guest's /etc/passwd, or leave the user out to get the default one.",
   },
   path_not_found: {
     status: 404,
     summary: 'Nothing exists at this path in the sandbox.',
-    remediation: 'Check the path; relative paths start in the user\'s home.',
+    remediation: "Check the path; relative paths start in the user's home.",
   },
   path_exists: {
     status: 409,
@@ -263,6 +263,21 @@ const registry = {
     status: 500,
     summary: 'The process takes no such input: stdin is closed, or it is (not) a terminal.',
     remediation: 'Start it with stdin or with a terminal, and send the matching kind of input.',
+  },
+  stdin_of_terminal: {
+    status: 500,
+    summary: 'A terminal has no stdin that could be closed.',
+    remediation: 'Send the end-of-transmission character (^D) as input of the terminal.',
+  },
+  process_deadline: {
+    status: 504,
+    summary: 'The deadline of the call has passed; a process that it started was killed.',
+    remediation: 'Raise the timeout of the command, or start it in the background.',
+  },
+  output_not_read: {
+    status: 429,
+    summary: 'The client has stopped reading the output of a process and was dropped.',
+    remediation: 'Attach again by pid and keep reading; what was written meanwhile is lost.',
   },
   not_acceptable: {
     status: 406,

@@ -2,7 +2,7 @@ import { rename, stat } from 'node:fs/promises';
 import { posix } from 'node:path';
 import type { EntryInfo, Filesystem } from '@aenv/contracts/envd/gen/filesystem_pb.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
-import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import type { Call, Implementation } from '../rpc/call.ts';
 import type { EnvdContext } from '../server/context.ts';
 import { resolvePath } from '../users/paths.ts';
 import type { User } from '../users/users.ts';
@@ -12,45 +12,45 @@ import { listTree } from './list.ts';
 import { makeFolders } from './make-folder.ts';
 import { removeTree } from './remove.ts';
 
-/** The filesystem service. Watching is not part of it yet; the router answers `unimplemented` for it. */
-export function filesystemService(envd: EnvdContext): Partial<ServiceImpl<typeof Filesystem>> {
-  const locate = async (context: HandlerContext, path: string) => {
-    const user = await envd.users.fromAuthorization(context.requestHeader.get('authorization'));
+/** The filesystem service. Watching is not part of it, so its methods answer `unimplemented`. */
+export function filesystemService(envd: EnvdContext): Implementation<typeof Filesystem> {
+  const locate = async (call: Call, path: string) => {
+    const user = await envd.users.fromAuthorization(call.header('authorization'));
     return { user, path: resolvePath(path, user, envd.state.current.defaultWorkdir) };
   };
   const describe = async (path: string): Promise<EntryInfo> => entryInfo(path, await envd.users.accounts());
 
   return {
-    async stat(request, context) {
-      const { path } = await locate(context, request.path);
+    async stat(request, call) {
+      const { path } = await locate(call, request.path);
       return attempt(path, async () => ({ entry: await describe(path) }));
     },
 
-    async listDir(request, context) {
-      const { path } = await locate(context, request.path);
+    async listDir(request, call) {
+      const { path } = await locate(call, request.path);
       return attempt(path, async () => {
         if (!(await stat(path)).isDirectory()) throw new AenvError('path_invalid', `path '${path}' is not a directory`);
         return { entries: await listTree(path, request.depth || 1, await envd.users.accounts()) };
       });
     },
 
-    async makeDir(request, context) {
-      const { user, path } = await locate(context, request.path);
+    async makeDir(request, call) {
+      const { user, path } = await locate(call, request.path);
       return attempt(path, async () => {
         if (!(await makeFolders(path, user))) throw new AenvError('path_exists', `directory '${path}' already exists`);
         return { entry: await describe(path) };
       });
     },
 
-    async move(request, context) {
-      const source = (await locate(context, named(request.source, 'source'))).path;
-      const { user, path: destination } = await locate(context, named(request.destination, 'destination'));
+    async move(request, call) {
+      const source = (await locate(call, named(request.source, 'source'))).path;
+      const { user, path: destination } = await locate(call, named(request.destination, 'destination'));
       await attempt(source, () => move(source, destination, user));
       return attempt(destination, async () => ({ entry: await describe(destination) }));
     },
 
-    async remove(request, context) {
-      const { path } = await locate(context, named(request.path, 'path'));
+    async remove(request, call) {
+      const { path } = await locate(call, named(request.path, 'path'));
       if (path === '/') throw new AenvError('path_invalid', 'the root directory cannot be removed');
       await attempt(path, () => removeTree(path));
       return {};

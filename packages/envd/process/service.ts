@@ -1,6 +1,5 @@
 import {
   type Process,
-  ProcessInfoSchema,
   type ProcessInput,
   type ProcessSelector,
   type PTY,
@@ -8,8 +7,7 @@ import {
   type StartRequest,
 } from '@aenv/contracts/envd/gen/process_pb.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
-import { create } from '@bufbuild/protobuf';
-import { Code, ConnectError, type HandlerContext, type ServiceImpl } from '@connectrpc/connect';
+import type { Call, Implementation } from '../rpc/call.ts';
 import type { EnvdContext } from '../server/context.ts';
 import { buildEnvironment } from './environment.ts';
 import type { TerminalSize } from './launch.ts';
@@ -21,25 +19,21 @@ import { workingDirectory } from './working-directory.ts';
 const DEFAULT_SIZE: TerminalSize = { cols: 80, rows: 24 };
 
 /** The process service over the process table. */
-export function processService(envd: EnvdContext): ServiceImpl<typeof Process> {
+export function processService(envd: EnvdContext): Implementation<typeof Process> {
   const { processes } = envd;
   return {
     list: () => ({
       processes: processes
         .list()
-        .map(({ pid, identity: { config, tag } }) =>
-          create(ProcessInfoSchema, { pid, config, ...(tag === undefined ? {} : { tag }) }),
-        ),
+        .map(({ pid, identity: { config, tag } }) => ({ pid, config, ...(tag === undefined ? {} : { tag }) })),
     }),
 
-    async *start(request, context) {
-      const process = await start(envd, request, context);
-      for await (const event of streamEvents(process, context, context.timeoutMs())) yield { event };
+    async *start(request, call) {
+      yield* streamEvents(await start(envd, request, call), call, 'kills');
     },
 
-    async *connect(request, context) {
-      const process = processes.findRecent(selectorOf(request.process));
-      for await (const event of streamEvents(process, context)) yield { event };
+    async *connect(request, call) {
+      yield* streamEvents(processes.findRecent(selectorOf(request.process)), call, 'detaches');
     },
 
     update(request) {
@@ -71,23 +65,23 @@ export function processService(envd: EnvdContext): ServiceImpl<typeof Process> {
       const process = processes.find(selectorOf(request.process));
       if (request.signal === Signal.SIGKILL) process.signal('SIGKILL');
       else if (request.signal === Signal.SIGTERM) process.signal('SIGTERM');
-      else throw new ConnectError(`signal ${request.signal} cannot be sent`, Code.Unimplemented);
+      else throw new AenvError('not_implemented', `signal ${request.signal} cannot be sent`);
       return {};
     },
 
     closeStdin(request) {
       const process = processes.find(selectorOf(request.process));
-      if (process.hasTerminal) throw new ConnectError('a terminal has no stdin to close; send ^D', Code.Unknown);
+      if (process.hasTerminal) throw new AenvError('stdin_of_terminal', 'a terminal has no stdin to close; send ^D');
       process.input.end();
       return {};
     },
   };
 }
 
-async function start(envd: EnvdContext, request: StartRequest, context: HandlerContext): Promise<RunningProcess> {
+async function start(envd: EnvdContext, request: StartRequest, call: Call): Promise<RunningProcess> {
   const config = request.process;
   if (config === undefined || config.cmd === '') throw new AenvError('invalid_request', '`process.cmd` is missing');
-  const user = await envd.users.fromAuthorization(context.requestHeader.get('authorization'));
+  const user = await envd.users.fromAuthorization(call.header('authorization'));
   const cwd = await workingDirectory(config.cwd, user, envd.state.current.defaultWorkdir);
   const terminal = request.pty === undefined ? undefined : sizeOf(request.pty);
   const environment = buildEnvironment({

@@ -23,7 +23,7 @@ test('output, then one end event, then one end frame', async () => {
   const result = await bash('echo out; echo err >&2');
   assert.equal(result.stdout, 'out\n');
   assert.equal(result.stderr, 'err\n');
-  assert.deepEqual(result.end, { exited: true, status: 'exit status 0' });
+  assert.deepEqual(result.end, { exitCode: 0, exited: true, status: 'exit status 0' });
   assert.equal(result.endFrames, 1);
   assert.equal(result.error, undefined);
 });
@@ -41,8 +41,8 @@ test('the first message is the start event and comes before the process writes o
 for (const [script, expected] of [
   ['exit 44', { exitCode: 44, exited: true, status: 'exit status 44', error: 'exit status 44' }],
   ['exit 300', { exitCode: 44, exited: true, status: 'exit status 44', error: 'exit status 44' }],
-  ['kill -9 $$', { exitCode: -1, status: 'signal: killed', error: 'signal: killed' }],
-  ['kill -15 $$', { exitCode: -1, status: 'signal: terminated', error: 'signal: terminated' }],
+  ['kill -9 $$', { exitCode: -1, exited: false, status: 'signal: killed', error: 'signal: killed' }],
+  ['kill -15 $$', { exitCode: -1, exited: false, status: 'signal: terminated', error: 'signal: terminated' }],
 ] as const) {
   test(`the end of \`${script}\` is reported as Go's os/exec words it`, async () => {
     assert.deepEqual((await bash(script)).end, expected);

@@ -1,67 +1,69 @@
-import { type ProcessEvent, ProcessEventSchema } from '@aenv/contracts/envd/gen/process_pb.ts';
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import type { Call } from '../rpc/call.ts';
+import type { EventMessage } from './encode-event.ts';
 import type { RunningProcess } from './running-process.ts';
 import type { CloseReason, OutputEvent } from './subscription.ts';
 
 // Seconds between signs of life when the client does not say.
 const KEEPALIVE_DEFAULT = 90;
 
+/** What happens at the client's deadline: the process is killed, client or not; or only the listening ends. */
+export type DeadlineRule = 'kills' | 'detaches';
+
 /**
  * The events of a process for one client: `start` at once, output, `end`; `keepalive` in between when there was nothing
  * for as long as the client's Keepalive-Ping-Interval says. The client may leave at any time, the process goes on.
- * @param deadlineMs when given, the process is killed after this time, whether the client is still there or not
  */
 export async function* streamEvents(
   process: RunningProcess,
-  context: HandlerContext,
-  deadlineMs?: number,
-): AsyncIterable<ProcessEvent> {
+  call: Call,
+  rule: DeadlineRule,
+): AsyncGenerator<EventMessage> {
   const subscription = process.subscribe();
   const leave = () => subscription.close('left');
-  if (deadlineMs !== undefined) process.killAfter(deadlineMs, () => subscription.close('deadline'));
-  context.signal.addEventListener('abort', leave, { once: true });
-  if (context.signal.aborted) leave();
+  const expire = () => subscription.close('deadline');
+  const deadline = call.timeoutMs();
+  let timer: NodeJS.Timeout | undefined;
+  if (deadline !== undefined) {
+    if (rule === 'kills') process.killAfter(deadline, expire);
+    else timer = setTimeout(expire, Math.max(0, deadline));
+  }
+  const { signal } = call;
+  signal.addEventListener('abort', leave, { once: true });
+  if (signal.aborted) leave();
   try {
-    yield event({ event: { case: 'start', value: { pid: process.pid } } });
-    const idleMs = keepaliveMs(context.requestHeader.get('keepalive-ping-interval'));
+    yield { event: { event: { case: 'start', value: { pid: process.pid } } } };
+    const idleMs = keepaliveMs(call.header('keepalive-ping-interval'));
     for (let next = await subscription.next(idleMs); next !== undefined; next = await subscription.next(idleMs)) {
-      yield next === 'idle' ? event({ event: { case: 'keepalive', value: {} } }) : toMessage(next);
+      yield next === 'idle' ? { event: { event: { case: 'keepalive', value: {} } } } : toMessage(next);
     }
-    if (subscription.closed !== 'ended') throw closeError(subscription.closed, context, process.pid, deadlineMs);
+    if (subscription.closed !== 'ended') throw closeError(subscription.closed, process.pid, rule);
   } finally {
-    context.signal.removeEventListener('abort', leave);
+    clearTimeout(timer);
+    signal.removeEventListener('abort', leave);
     leave();
   }
 }
 
-function toMessage(next: OutputEvent): ProcessEvent {
-  if (next.kind === 'end') return event({ event: { case: 'end', value: next.report } });
-  return event({ event: { case: 'data', value: { output: { case: next.kind, value: next.bytes } } } });
+function toMessage(next: OutputEvent): EventMessage {
+  if (next.kind === 'end') return { event: { event: { case: 'end', value: next.report } } };
+  return { event: { event: { case: 'data', value: { output: { case: next.kind, value: next.bytes } } } } };
 }
 
-function event(init: MessageInitShape<typeof ProcessEventSchema>): ProcessEvent {
-  return create(ProcessEventSchema, init);
-}
-
-function closeError(
-  reason: CloseReason | undefined,
-  context: HandlerContext,
-  pid: number,
-  deadlineMs: number | undefined,
-): ConnectError {
-  if (reason === 'stalled') {
-    return new ConnectError(`output of process ${pid} was not read for too long`, Code.ResourceExhausted);
+function closeError(reason: CloseReason | undefined, pid: number, rule: DeadlineRule): AenvError {
+  switch (reason) {
+    case 'stalled':
+      return new AenvError('output_not_read', `output of process ${pid} was not read for too long`);
+    case 'deadline':
+      return rule === 'kills'
+        ? new AenvError('process_deadline', `the deadline of process ${pid} has passed, it was killed`)
+        : new AenvError('process_deadline', `the deadline of the call has passed, process ${pid} runs on`);
+    default:
+      return new AenvError('internal', 'the client has left');
   }
-  // The call's own timer may be a moment ahead of the process's. For a client that only attached, it is the only one.
-  const error = ConnectError.from(context.signal.reason, Code.Canceled);
-  if (deadlineMs !== undefined && (reason === 'deadline' || error.code === Code.DeadlineExceeded)) {
-    return new ConnectError(`the deadline of process ${pid} has passed, it was killed`, Code.DeadlineExceeded);
-  }
-  return error;
 }
 
-function keepaliveMs(value: string | null): number {
-  const seconds = value !== null && /^\d{1,6}$/.test(value.trim()) ? Number(value) : 0;
+function keepaliveMs(value: string | undefined): number {
+  const seconds = value !== undefined && /^\d{1,6}$/.test(value.trim()) ? Number(value) : 0;
   return Math.max(1, seconds || KEEPALIVE_DEFAULT) * 1000;
 }

@@ -129,7 +129,7 @@ test('a killed shell takes its group along and is reported as killed', async () 
   const child = Number(/child (\d+);/.exec(text)?.[1]);
   await unary(envd.url, 'process.Process/SendSignal', { process: shell.process, signal: 'SIGNAL_SIGKILL' });
   const { end } = await shell.rest();
-  assert.deepEqual(end, { exitCode: -1, status: 'signal: killed', error: 'signal: killed' });
+  assert.deepEqual(end, { exitCode: -1, exited: false, status: 'signal: killed', error: 'signal: killed' });
   assert.ok(await isSoonGone(child));
 });
 

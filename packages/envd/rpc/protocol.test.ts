@@ -105,7 +105,34 @@ test('methods that are not there yet answer unimplemented', async () => {
   assert.equal(watch.error?.code, 'unimplemented');
 });
 
-test('protobuf clients are served as well', async () => {
+test('a message that claims to be compressed is unimplemented, a malformed deadline invalid', async () => {
+  const unaryGzip = await post('process.Process/List', '{}', { ...JSON_TYPE, 'content-encoding': 'gzip' });
+  assert.deepEqual([unaryGzip.status, await codeOf(unaryGzip)], [501, 'unimplemented']);
+  const body = envelope({ process: { cmd: 'true' } });
+  const gzip = await endFrame(
+    await post('process.Process/Start', body, { ...STREAM, 'connect-content-encoding': 'gzip' }),
+  );
+  assert.equal(gzip.error?.code, 'unimplemented');
+  const deadline = await endFrame(
+    await post('process.Process/Start', body, { ...STREAM, 'connect-timeout-ms': 'soon' }),
+  );
+  assert.equal(deadline.error?.code, 'invalid_argument');
+});
+
+test('protobuf clients are served as well, errors and streams included', async () => {
+  const missing = await post('filesystem.Filesystem/Stat', Buffer.from([0x0a, 2, 0x2f, 0x7e]), {
+    'content-type': 'application/proto',
+    'connect-protocol-version': '1',
+  });
+  assert.deepEqual([missing.status, await codeOf(missing)], [404, 'not_found']);
+  // process { cmd: "true" }
+  const message = Buffer.from([0x0a, 6, 0x0a, 4, 0x74, 0x72, 0x75, 0x65]);
+  const stream = await post('process.Process/Start', Buffer.concat([Buffer.from([0, 0, 0, 0, 8]), message]), {
+    'content-type': 'application/connect+proto',
+    'connect-protocol-version': '1',
+  });
+  assert.match(Buffer.from(await stream.arrayBuffer()).toString('latin1'), /exit status 0.*\{\}$/s);
+
   // field 1 (path) = "/etc"
   const response = await post('filesystem.Filesystem/Stat', Buffer.from([0x0a, 4, 0x2f, 0x65, 0x74, 0x63]), {
     'content-type': 'application/proto',

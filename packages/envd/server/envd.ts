@@ -4,7 +4,7 @@ import { InitHandler } from '../guest-state/init.ts';
 import { StateStore } from '../guest-state/state.ts';
 import { serveTunnel } from '../guest-state/tunnel.ts';
 import { ProcessTable } from '../process/process-table.ts';
-import type { RpcServer } from '../rpc/rpc.ts';
+import type { RpcServer } from '../rpc/server.ts';
 import { MetricsSource } from '../system/metrics.ts';
 import { Accounts } from '../users/accounts.ts';
 import { Users } from '../users/users.ts';

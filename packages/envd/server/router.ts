@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ARCHIVE_PATH } from '@aenv/contracts/envd/archive.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { InitHandler } from '../guest-state/init.ts';
-import type { RpcServer } from '../rpc/rpc.ts';
+import type { RpcServer } from '../rpc/server.ts';
 import type { MetricsSource } from '../system/metrics.ts';
 import { requireToken } from './access.ts';
 import { sendEmpty, sendError, sendJson } from './answer.ts';

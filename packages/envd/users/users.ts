@@ -32,7 +32,7 @@ export class Users {
    * The user of an Authorization header: the name of its Basic form, its password does not matter.
    * @throws AenvError `user_unknown`
    */
-  async fromAuthorization(value: string | null | undefined): Promise<User> {
+  async fromAuthorization(value: string | undefined): Promise<User> {
     const name = basicName(value);
     const user = await this.find(name);
     if (user === undefined) throw new AenvError('user_unknown', `invalid username: '${name}'`);
@@ -90,7 +90,7 @@ function withGroups(table: AccountTable, account: Account): User {
 }
 
 /** The user name of a Basic Authorization header, undefined when there is none. */
-export function basicName(value: string | null | undefined): string | undefined {
+export function basicName(value: string | undefined): string | undefined {
   const match = /^basic +([A-Za-z0-9+/=_-]+)$/i.exec(value?.trim() ?? '');
   if (match?.[1] === undefined) return undefined;
   const text = Buffer.from(match[1], 'base64').toString();
