@@ -8,7 +8,7 @@ import { collect, start, stream, unary } from '../testing/rpc-client.ts';
 const MIB = 1024 * 1024;
 let envd: TestEnvd;
 before(async () => {
-  const output = { queueBytes: 256 * 1024, stalledMs: 700, stalledAloneMs: 2_500, quietMs: 100 };
+  const output = { queueBytes: 256 * 1024, stalledMs: 700, stalledAloneMs: 1_300, quietMs: 100 };
   envd = await testEnvd({ processes: { output, keepEndedMs: 30_000 } });
 });
 after(() => envd[Symbol.asyncDispose]());
@@ -62,7 +62,7 @@ test('the only listener stops reading for long: the process still comes to its e
   const pid = (await first.next()).value?.message.event?.start?.pid ?? 0;
   const stalled = await openAndStall(pid);
   await first.return(undefined);
-  await delay(1_000);
+  await delay(700);
   const { body } = await unary(envd.url, 'process.Process/List', {});
   assert.match(JSON.stringify(body), new RegExp(`"pid":${pid}\\b`), 'it waits for its listener at first');
   const late = await collect(stream(envd.url, 'process.Process/Connect', { process: { pid } }));
