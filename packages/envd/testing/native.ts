@@ -10,7 +10,6 @@ import {
   rmSync,
   symlinkSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
@@ -24,13 +23,15 @@ export function nativeForTests(): string {
   const names = readdirSync(folder).filter((name) => /\.[ch]$/.test(name));
   const hash = createHash('sha256');
   for (const name of names.sort()) hash.update(name).update(readFileSync(join(folder, name)));
-  const target = join(tmpdir(), `aenv-native-${hash.digest('hex').slice(0, 16)}`);
+  const cache = join(import.meta.dirname, '../../../.build/test-native');
+  mkdirSync(cache, { recursive: true });
+  const target = join(cache, hash.digest('hex').slice(0, 16));
   if (!existsSync(target)) build(folder, names, target);
   return target;
 }
 
 function build(folder: string, names: readonly string[], target: string): void {
-  const scratch = mkdtempSync(join(tmpdir(), 'aenv-native-build-'));
+  const scratch = mkdtempSync(`${target}-build-`);
   try {
     const multiarch = execFileSync('gcc', ['-print-multiarch'], { encoding: 'utf8' }).trim();
     const headers = join(scratch, 'include');
