@@ -16,6 +16,7 @@ export const HOST_ONLY_PATHS: readonly string[] = [
   '/fsfreeze',
   '/fsthaw',
   '/upgrade',
+  '/observe',
 ];
 
 /**
@@ -43,3 +44,48 @@ export interface InitRequest {
  * when nothing listens on the guest's outer address. Answers 200, 401 without the secret, 502 when the port is closed.
  */
 export const TUNNEL_HOST = '127.0.0.1';
+
+/**
+ * `GET /observe?after=CURSOR` with the host secret -> 200 GuestReport, 401 without. One call gives all that the host
+ * writes down of a running guest, so that looking at it costs the guest one short answer.
+ */
+export const OBSERVE_PATH = '/observe';
+
+export interface GuestReport {
+  /** for the next call; one of another run of envd counts as none */
+  readonly cursor: string;
+  /** events after the given cursor that are forgotten already */
+  readonly lost: number;
+  /** as GET /metrics gives them; the load is that since the host's last look */
+  readonly metrics: {
+    readonly cpu_count: number;
+    readonly cpu_used_pct: number;
+    readonly mem_total: number;
+    readonly mem_used: number;
+    readonly mem_cache: number;
+    readonly disk_used: number;
+    readonly disk_total: number;
+  };
+  readonly events: readonly GuestEvent[];
+}
+
+/**
+ * A process that clients started has begun or ended. Arguments and variables may hold secrets, so only their number is
+ * told. The age instead of a time keeps the guest's clock out of it.
+ */
+export interface GuestEvent {
+  readonly kind: 'start' | 'end';
+  /** `ms` before the answer */
+  readonly age: number;
+  readonly pid: number;
+  /** the program as it was named, cut at GUEST_PROGRAM_MAX characters */
+  readonly program: string;
+  /** number of arguments */
+  readonly args: number;
+  /** only of an end: `exit status 0`, `signal: killed` */
+  readonly status?: string;
+}
+
+export const GUEST_PROGRAM_MAX = 128;
+/** Events that a guest remembers, and the most that one report holds. */
+export const GUEST_EVENTS_MAX = 512;

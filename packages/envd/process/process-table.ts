@@ -1,4 +1,5 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { Journal } from './journal.ts';
 import { type LaunchOptions, launch } from './launch.ts';
 import { DEFAULT_OUTPUT_LIMITS, type OutputLimits } from './output.ts';
 import { type ProcessIdentity, RunningProcess } from './running-process.ts';
@@ -16,6 +17,8 @@ export const DEFAULT_PROCESS_TABLE: ProcessTableOptions = { output: DEFAULT_OUTP
 
 /** All processes that were started here: those that run, and for a while those that have ended. */
 export class ProcessTable {
+  /** what has happened here, for the host */
+  readonly journal = new Journal();
   readonly #options: ProcessTableOptions;
   readonly #running = new Map<number, RunningProcess>();
   readonly #ended = new Map<number, RunningProcess>();
@@ -37,6 +40,7 @@ export class ProcessTable {
     // The kernel gives numbers out again: what has ended under this one is history.
     this.#ended.delete(running.pid);
     this.#running.set(running.pid, running);
+    this.journal.started(running.pid, identity.config);
     void running.ended.then(() => this.#end(running));
     return running;
   }
@@ -72,6 +76,7 @@ export class ProcessTable {
   #end(process: RunningProcess): void {
     if (this.#running.get(process.pid) === process) this.#running.delete(process.pid);
     this.#ended.set(process.pid, process);
+    this.journal.ended(process.pid, process.identity.config, process.report?.status ?? '');
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
       if (this.#ended.get(process.pid) === process) this.#ended.delete(process.pid);

@@ -38,7 +38,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   const server = createServer(
     // Uploads take as long as they take; only the headers have a time limit.
     { keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: 0, headersTimeout: 60_000, noDelay: true },
-    createRouter({ context, init, metrics: new MetricsSource(), rpc }),
+    createRouter({ context, init, metrics: new MetricsSource(), hostMetrics: new MetricsSource(), rpc }),
   );
   server.on('connect', (request, socket, head) =>
     serveTunnel(request, socket, head, (candidate) => init.requireHost(candidate)),

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ARCHIVE_PATH } from '@aenv/contracts/envd/archive.ts';
+import { type GuestReport, OBSERVE_PATH } from '@aenv/contracts/envd/host-api.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { InitHandler } from '../guest-state/init.ts';
 import type { RpcServer } from '../rpc/server.ts';
@@ -15,6 +16,8 @@ export interface RouterParts {
   readonly context: EnvdContext;
   readonly init: InitHandler;
   readonly metrics: MetricsSource;
+  /** apart from the clients' one, because each remembers when it was last asked */
+  readonly hostMetrics: MetricsSource;
   /** loads the RPC part when it is first needed: the answers before must not wait for it */
   readonly rpc: () => Promise<RpcServer>;
 }
@@ -71,14 +74,21 @@ async function dispatch(
   throw new AenvError('route_not_found', `no route ${request.method} ${url.pathname}`);
 }
 
-function createRoutes({ context, init, metrics }: RouterParts): ReadonlyMap<string, Route> {
+function createRoutes({ context, init, metrics, hostMetrics }: RouterParts): ReadonlyMap<string, Route> {
   const files = () => import('../files/routes.ts');
   const archive = () => import('../archive/routes.ts');
   const download: Handler = async (request, response, url) => (await files()).download(context, request, response, url);
   const pack: Handler = async (request, response, url) => (await archive()).pack(context, request, response, url);
+  const observe: Handler = async (request, response, url) => {
+    init.requireHost(request);
+    const load = await hostMetrics.read();
+    const report = { ...context.processes.journal.since(url.searchParams.get('after') ?? ''), metrics: load };
+    sendJson(response, 200, report satisfies GuestReport);
+  };
   return new Map<string, Route>([
     ['/health', { open: true, methods: { GET: alive, HEAD: alive } }],
     ['/init', { open: true, methods: { POST: (request, response) => init.handle(request, response) } }],
+    [OBSERVE_PATH, { open: true, methods: { GET: observe } }],
     ['/metrics', { methods: { GET: async (_, response) => sendJson(response, 200, await metrics.read()) } }],
     ['/envs', { methods: { GET: (_, response) => sendJson(response, 200, environmentOf(context)) } }],
     [
