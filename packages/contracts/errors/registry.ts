@@ -53,6 +53,11 @@ const registry = {
     summary: 'No template with this id, alias or tag.',
     remediation: 'List templates with `aenv template ls`.',
   },
+  api_key_not_found: {
+    status: 404,
+    summary: 'No valid API key with this id.',
+    remediation: 'List keys with `aenv key ls`; the key of the node itself is a file and has no id.',
+  },
   method_not_allowed: {
     status: 405,
     summary: 'The route exists, but not with this method.',

@@ -57,7 +57,6 @@ describe('the API', () => {
   it('names the feature of routes that are not served yet', async () => {
     for (const [method, path, feature] of [
       ['POST', '/sandboxes/i1/pause', 'pausing'],
-      ['GET', '/sandboxes/metrics?sandbox_ids=a', 'metrics'],
       ['PUT', '/sandboxes/i1/network', 'egress'],
       ['POST', '/v3/templates', 'building'],
       ['DELETE', '/templates/team%2Fname%3Atag', 'deleting'],

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { type Context, Hono } from 'hono';
 import { authenticate } from '../auth/authenticate.ts';
+import { allowOrigin, isPreflight, preflightAnswer } from './http/cors.ts';
 import type { ApiEnv, RequestContext } from './http/env.ts';
 import { errorAnswer } from './http/error-answer.ts';
 import { allowedMethods, honoPath, rawPath, requireDecodable } from './http/paths.ts';
@@ -27,7 +28,10 @@ export function createApi(parts: ApiParts): Api {
     const begin = performance.now();
     c.set('requestId', randomBytes(8).toString('hex'));
     c.set('route', 'none');
-    await next();
+    // Before everything else: a preflight carries no key.
+    if (isPreflight(c.req.raw)) c.res = preflightAnswer(c.req.raw.headers);
+    else await next();
+    allowOrigin(c.req.raw.headers, c.var.route, c.res.headers);
     c.header('X-Request-Id', c.var.requestId);
     // Answers hold tokens.
     c.header('Cache-Control', 'no-store');

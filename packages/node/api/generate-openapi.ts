@@ -10,6 +10,8 @@ export function openApiPage(version: string): string {
   const routes = allRoutes({
     sandboxes: uncalled as never,
     templates: uncalled as never,
+    observations: uncalled as never,
+    apiKeys: uncalled as never,
     keys: new SingleKeyStore(''),
     settings: { maxTimeoutSeconds: 0, jsonBodyBytes: 0 },
     log: silentLogger,

@@ -1,8 +1,10 @@
 import type { Logger } from '@aenv/platform/observability/logger.ts';
+import type { KeyAdministration } from '../auth/api-keys.ts';
 import type { KeyStore } from '../auth/key-store.ts';
 import type { Config } from '../config/schema.ts';
 import type { NodeMetrics } from '../observability/prometheus.ts';
 import type { SandboxService } from '../sandboxes/contract.ts';
+import type { SandboxObservations } from '../sandboxes/observe/contract.ts';
 import type { TemplateService } from '../templates/contract.ts';
 
 /** The settings that the API follows. */
@@ -28,7 +30,9 @@ export function apiSettings(config: Pick<Config, 'limits' | 'proxy'>): ApiSettin
 export interface ApiParts {
   readonly sandboxes: SandboxService;
   readonly templates: TemplateService;
+  readonly observations: SandboxObservations;
   readonly keys: KeyStore;
+  readonly apiKeys: KeyAdministration;
   readonly settings: ApiSettings;
   readonly log: Logger;
   readonly metrics: NodeMetrics;

@@ -15,20 +15,24 @@ export interface KeyStore {
 /** What a key may consist of: it goes through headers, files and environment variables unquoted. */
 export const KEY_SYNTAX = /^[A-Za-z0-9_-]{32,256}$/;
 
-/** The store of a node that has one key. It keeps a digest only. */
+/** The team that everything on a node belongs to. */
+export const TEAM = 'default';
+
+/** Knows the one key that a node comes up with, and nothing of any other. It keeps a digest only. */
 export class SingleKeyStore implements KeyStore {
   readonly #digest: Buffer;
 
   constructor(key: string) {
-    this.#digest = digest(key);
+    this.#digest = keyDigest(key);
   }
 
   async verify(key: string): Promise<Caller | undefined> {
     // Digests have one length, as timingSafeEqual demands, and do not tell how much of a guess was right.
-    return timingSafeEqual(digest(key), this.#digest) ? { keyId: 'default', team: 'default' } : undefined;
+    return timingSafeEqual(keyDigest(key), this.#digest) ? { keyId: 'default', team: TEAM } : undefined;
   }
 }
 
-function digest(key: string): Buffer {
+/** SHA-256: keys are long and random, so a slow hash would guard nothing. */
+export function keyDigest(key: string): Buffer {
   return createHash('sha256').update(key).digest();
 }

@@ -40,6 +40,24 @@ export const ConfigSchema = z.strictObject({
     kind: 'string',
     meaning: 'address of the API and the proxy, HOST:PORT or [IPV6]:PORT',
   }),
+  tls: z
+    .strictObject({
+      cert: unset(absolutePath, {
+        kind: 'string',
+        meaning: 'certificate (PEM, its chain behind it) for HTTPS; read again when the file changes',
+        defaultText: 'no HTTPS',
+      }),
+      key: unset(absolutePath, {
+        kind: 'string',
+        meaning: 'private key of the certificate (PEM), not readable by every user; set together with `tls.cert`',
+        defaultText: 'no HTTPS',
+      }),
+      listen: key(listenAddress, '127.0.0.1:8443', {
+        kind: 'string',
+        meaning: 'address of API and proxy over HTTPS, with HTTP/2; used where `tls.cert` and `tls.key` are set',
+      }),
+    })
+    .prefault({}),
   limits: z
     .strictObject({
       maxTimeoutSeconds: key(integer(1, 31_536_000), 86_400, {
@@ -129,6 +147,18 @@ export const ConfigSchema = z.strictObject({
       maxConnectionsPerSandbox: key(integer(1, 65_536), 512, {
         kind: 'integer',
         meaning: 'requests and upgraded connections of one sandbox at a time; one more is answered with 429',
+      }),
+    })
+    .prefault({}),
+  metrics: z
+    .strictObject({
+      sampleSeconds: key(integer(1, 3600), 5, {
+        kind: 'integer',
+        meaning: 'time between two looks at the load and the processes of a running sandbox, in seconds',
+      }),
+      keepSeconds: key(integer(60, 86_400), 3600, {
+        kind: 'integer',
+        meaning: 'how far back the load of a running sandbox is remembered, in seconds',
       }),
     })
     .prefault({}),

@@ -13,8 +13,10 @@ import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import { createApi } from '../api/api.ts';
 import { createApiListener } from '../api/listener.ts';
 import { apiSettings } from '../api/parts.ts';
+import { ApiKeys } from '../auth/api-keys.ts';
 import { loadApiKey } from '../auth/key-file.ts';
 import { SingleKeyStore } from '../auth/key-store.ts';
+import { WatchedCertificate } from '../certificates/watched-certificate.ts';
 import type { Config } from '../config/schema.ts';
 import { createFrontDoor } from '../front-door/front-door.ts';
 import { findDaemon, stateFile } from '../host/daemon/state.ts';
@@ -24,6 +26,9 @@ import { createBootVm } from '../sandboxes/launch/boot-vm.ts';
 import { createLaunch } from '../sandboxes/launch/launch.ts';
 import { SerialLogs } from '../sandboxes/launch/serial-logs.ts';
 import { readAvailableMemory } from '../sandboxes/limits/memory.ts';
+import { ConsoleTail } from '../sandboxes/observe/console-tail.ts';
+import { askGuestOverTcp } from '../sandboxes/observe/guest-report.ts';
+import { Observatory } from '../sandboxes/observe/observatory.ts';
 import { recover } from '../sandboxes/recovery/recover.ts';
 import { Sandboxes } from '../sandboxes/service.ts';
 import { type Ledger, openLedger } from '../store/ledger.ts';
@@ -65,8 +70,13 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   taken.add(() => ledger.close());
   await claimRuntimeFolder(folders);
   taken.add(() => rm(stateFile(config.runtime), { force: true }));
-  const keys = new SingleKeyStore((await loadApiKey(config.home, env)).key);
+  const bootstrap = new SingleKeyStore((await loadApiKey(config.home, env)).key);
+  const keys = new ApiKeys({ ledger: ledger.keys, bootstrap, clock, log });
   const metrics = createMetrics();
+  const { cert, key } = config.tls;
+  const certificate =
+    cert === undefined || key === undefined ? undefined : await WatchedCertificate.open({ cert, key }, { log });
+  taken.add(() => certificate?.close());
 
   const building = new AbortController();
   const assets = loadAssets(config, log, AbortSignal.any([signal, building.signal]));
@@ -106,6 +116,14 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     { source: { imageDigest: base.digest, rootfs: base.path }, start: base.start, envdVersion: ENVD_VERSION },
   );
   const serialLogs = new SerialLogs(folders.serial);
+  const observatory = new Observatory({
+    sampleMs: config.metrics.sampleSeconds * 1000,
+    keepMs: config.metrics.keepSeconds * 1000,
+    askGuest: askGuestOverTcp,
+    openConsole: (path) => new ConsoleTail(path),
+    ...{ clock, log },
+  });
+  taken.add(() => observatory.close());
   const { bootAttempts, bootTimeoutMs } = config.vmm;
   const sandboxes = new Sandboxes({
     ledger: ledger.sandboxes,
@@ -128,9 +146,15 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     keepEnded: { days: config.ledger.keepEndedDays, count: config.ledger.keepEnded },
     serialLogs,
     readAvailableMemory,
+    observer: observatory,
     ...{ clock, log, metrics },
   });
-  const api = createApi({ sandboxes, templates, keys, settings: apiSettings(config), log, metrics, version });
+  const api = createApi({
+    observations: observatory,
+    apiKeys: keys,
+    settings: apiSettings(config),
+    ...{ sandboxes, templates, keys, log, metrics, version },
+  });
   const frontDoor = createFrontDoor({
     directory: sandboxes.routes,
     control: createApiListener(api, log),
@@ -144,6 +168,10 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
 
   signal.throwIfAborted();
   const { url } = await frontDoor.listen(config.listen);
+  if (certificate !== undefined) {
+    const tls = await frontDoor.listenTls(config.tls.listen, certificate);
+    log.info('HTTPS is served', { url: tls.url });
+  }
   const self = await identify(process.pid);
   const state = { pid: process.pid, startTime: self?.startTime ?? 0, url };
   await writeDurable(stateFile(config.runtime), `${JSON.stringify(state)}\n`);

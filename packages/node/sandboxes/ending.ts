@@ -9,11 +9,13 @@ import { Gate } from './limits/gate.ts';
 import type { LiveSandbox } from './live/live-sandbox.ts';
 import type { LiveSandboxes } from './live/live-sandboxes.ts';
 import type { SandboxMetrics } from './metrics.ts';
+import type { SandboxObserver } from './observe/contract.ts';
 
 export interface EndingOptions {
   readonly sandboxes: LiveSandboxes;
   readonly ledger: SandboxLedger;
   readonly serialLogs: SerialLogs;
+  readonly observer: SandboxObserver;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: SandboxMetrics;
@@ -42,6 +44,7 @@ export class Ending {
     const starting = live.lifecycle.state === 'creating';
     live.apply({ type: 'end', reason });
     this.#options.sandboxes.withdraw(live);
+    this.#options.observer.ending(live.id);
     this.#options.metrics.observeStates(this.#options.sandboxes);
     this.#write(live, () => this.#options.ledger.update(live.id, LIVE_STATES, { state: 'killing' }));
     if (starting) {
@@ -117,6 +120,7 @@ export class Ending {
     const { lifecycle } = live;
     if (lifecycle.state !== 'ended' && lifecycle.state !== 'lost') return;
     this.#options.metrics.ended(lifecycle.reason);
+    this.#options.observer.over(live.id, lifecycle.state, lifecycle.reason, lifecycle.message);
     this.#options.log.info('sandbox over', { sandboxId: live.id, state: lifecycle.state, reason: lifecycle.reason });
     if (!this.#writeFinal(live, lifecycle)) this.#unwritten.add(live);
   }

@@ -20,6 +20,7 @@ import { LiveSandbox } from './live/live-sandbox.ts';
 import { LiveSandboxes } from './live/live-sandboxes.ts';
 import { SandboxMetrics } from './metrics.ts';
 import { newRecord } from './new-record.ts';
+import type { SandboxObserver } from './observe/contract.ts';
 import { Sweep } from './sweep.ts';
 
 export interface SandboxLimits extends AdmissionLimits {
@@ -35,6 +36,7 @@ export interface LifecycleOptions {
   readonly keepEnded: { readonly days: number; readonly count: number };
   readonly serialLogs: SerialLogs;
   readonly readAvailableMemory: ReadAvailableMemory;
+  readonly observer: SandboxObserver;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
@@ -128,6 +130,10 @@ export class Sandboxes implements SandboxService {
     this.#options.ledger.insert(record);
     const live = new LiveSandbox(record, template);
     this.routes.add(live);
+    this.#options.observer.created(live.id, {
+      templateID: record.templateId,
+      endAt: record.endAt.toISOString(),
+    });
     this.#metrics.observeStates(this.routes);
     return live;
   }
@@ -206,6 +212,12 @@ export class Sandboxes implements SandboxService {
       ...(record.network.maskRequestHost === undefined ? {} : { maskRequestHost: record.network.maskRequestHost }),
       httpsPorts: record.network.httpsPorts,
     };
+    this.#options.observer.running({
+      sandboxId: live.id,
+      address: slot.hostAddress,
+      hostSecret: record.hostSecret,
+      consoleLog: vm.record.serialLog,
+    });
     vm.exited.then(
       (exit) => this.#onVmExit(live, exit),
       (error: unknown) => this.#onVmExit(live, { code: null, signal: null, lastLines: String(error) }),
@@ -280,5 +292,6 @@ export class Sandboxes implements SandboxService {
     const record = this.#options.ledger.update(live.id, 'running', { endAt });
     if (record === undefined) throw new AenvError('internal', `the row of sandbox '${live.id}' is not as expected`);
     live.record = record;
+    this.#options.observer.endChanged(live.id, endAt);
   }
 }

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { Database } from './database.ts';
+import { KeyLedger } from './key-ledger.ts';
 import { MetaLedger } from './meta-ledger.ts';
 import { SandboxLedger } from './sandbox-ledger.ts';
 import { TemplateLedger } from './template-ledger.ts';
@@ -8,6 +9,7 @@ import { TemplateLedger } from './template-ledger.ts';
 export interface Ledger extends Disposable {
   readonly sandboxes: SandboxLedger;
   readonly templates: TemplateLedger;
+  readonly keys: KeyLedger;
   readonly meta: MetaLedger;
   /** Several changes as one: all are on the disk when it returns, or none when it throws. */
   transaction<T>(work: () => T): T;
@@ -24,6 +26,7 @@ export function openLedger(home: string, options: { readonly busyMs?: number } =
   return {
     sandboxes: new SandboxLedger(database),
     templates: new TemplateLedger(database),
+    keys: new KeyLedger(database),
     meta: new MetaLedger(database),
     transaction: (work) => database.transaction(work),
     close: () => database.close(),

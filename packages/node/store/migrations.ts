@@ -60,4 +60,17 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX sandboxes_by_start ON sandboxes (started_at, sandbox_id) WHERE state IN ('creating', 'running', 'killing');
   CREATE INDEX sandboxes_by_end ON sandboxes (ended_at, sandbox_id) WHERE state IN ('ended', 'lost');
   `,
+  `
+  CREATE TABLE api_keys (
+    key_id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    digest TEXT NOT NULL UNIQUE,
+    mask_prefix TEXT NOT NULL,
+    mask_suffix TEXT NOT NULL,
+    value_length INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    last_used_at INTEGER,
+    revoked_at INTEGER
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];

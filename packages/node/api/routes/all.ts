@@ -1,8 +1,10 @@
 import type { Route } from '../http/route.ts';
 import { openApiDocument } from '../openapi.ts';
 import type { ApiParts } from '../parts.ts';
+import { apiKeyRoutes } from './api-keys.ts';
 import { createSandboxRoutes } from './create-sandbox.ts';
 import { listSandboxesRoutes } from './list-sandboxes.ts';
+import { observationRoutes } from './observation.ts';
 import { oneSandboxRoutes } from './one-sandbox.ts';
 import { serviceRoutes } from './service.ts';
 import { templateRoutes } from './templates.ts';
@@ -17,8 +19,10 @@ export function allRoutes(parts: ApiParts): readonly Route[] {
       return document;
     }),
     ...unservedRoutes(),
+    ...apiKeyRoutes(parts),
     ...createSandboxRoutes(parts),
     ...listSandboxesRoutes(parts),
+    ...observationRoutes(parts),
     ...oneSandboxRoutes(parts),
     ...templateRoutes(parts),
   ];

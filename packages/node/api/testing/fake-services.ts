@@ -16,7 +16,7 @@ export class FakeSandboxes implements SandboxService {
   /** thrown by the next call, once */
   failure: unknown;
   readonly #folder = mkdtempSync(join(tmpdir(), 'aenv-api-'));
-  readonly #ledger: Ledger = openLedger(this.#folder);
+  readonly ledger: Ledger = openLedger(this.#folder);
   readonly #templates: TemplateService;
   #clock = Date.UTC(2026, 0, 1);
 
@@ -53,19 +53,19 @@ export class FakeSandboxes implements SandboxService {
       autoResume: false,
       hostSecret: 'host-secret',
     };
-    this.#ledger.sandboxes.insert(record);
+    this.ledger.sandboxes.insert(record);
     return toView(record);
   }
 
   get(sandboxId: string): SandboxView {
     this.#fail();
-    const record = this.#ledger.sandboxes.get(sandboxId);
+    const record = this.ledger.sandboxes.get(sandboxId);
     if (record?.state === 'running') return toView(record);
     throw new AenvError('sandbox_not_found', `sandbox ${sandboxId} not found`);
   }
 
   list(query: ListQuery): ListPage {
-    const page = this.#ledger.sandboxes.list(query);
+    const page = this.ledger.sandboxes.list(query);
     return { ...page, items: page.items.map(toView) };
   }
 
@@ -87,11 +87,11 @@ export class FakeSandboxes implements SandboxService {
   async kill(sandboxId: string): Promise<void> {
     this.get(sandboxId);
     const change = { state: 'ended', endReason: 'killed', endedAt: new Date(this.#clock) } as const;
-    this.#ledger.sandboxes.update(sandboxId, 'running', change);
+    this.ledger.sandboxes.update(sandboxId, 'running', change);
   }
 
   async close(): Promise<void> {
-    this.#ledger.close();
+    this.ledger.close();
     rmSync(this.#folder, { recursive: true, force: true });
   }
 

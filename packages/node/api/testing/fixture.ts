@@ -1,3 +1,6 @@
+import { systemClock } from '@aenv/platform/clock/clock.ts';
+import { silentLogger } from '@aenv/platform/observability/logger.ts';
+import { ApiKeys } from '../../auth/api-keys.ts';
 import { SingleKeyStore } from '../../auth/key-store.ts';
 import { loadConfig } from '../../config/load.ts';
 import { createLoggerOn } from '../../observability/logger.ts';
@@ -5,6 +8,7 @@ import { createMetrics } from '../../observability/prometheus.ts';
 import { type Api, createApi } from '../api.ts';
 import type { RequestContext } from '../http/env.ts';
 import { type ApiSettings, apiSettings } from '../parts.ts';
+import { FakeObservations } from './fake-observations.ts';
 import { FakeSandboxes, FakeTemplates } from './fake-services.ts';
 
 export const KEY = `e2b_${'0a'.repeat(32)}`;
@@ -22,6 +26,7 @@ export interface ApiFixture extends AsyncDisposable {
   readonly api: Api;
   readonly sandboxes: FakeSandboxes;
   readonly templates: FakeTemplates;
+  readonly observations: FakeObservations;
   readonly logLines: string[];
   /** A request with the key; `body` is sent as JSON unless it is text already. */
   request(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<PlainAnswer>;
@@ -35,11 +40,16 @@ export interface RequestOptions {
 export function apiFixture(settings: Partial<ApiSettings> = {}): ApiFixture {
   const templates = new FakeTemplates();
   const sandboxes = new FakeSandboxes(templates);
+  const observations = new FakeObservations();
+  const bootstrap = new SingleKeyStore(KEY);
+  const apiKeys = new ApiKeys({ ledger: sandboxes.ledger.keys, bootstrap, clock: systemClock, log: silentLogger });
   const logLines: string[] = [];
   const api = createApi({
     sandboxes,
     templates,
-    keys: new SingleKeyStore(KEY),
+    observations,
+    keys: apiKeys,
+    apiKeys,
     settings: { ...apiSettings(loadConfig({ env: { AENV_HOME: '/nonexistent' } })), ...settings },
     log: createLoggerOn({ write: (line: string) => logLines.push(line) }, 'debug'),
     metrics: createMetrics({ process: false }),
@@ -49,6 +59,7 @@ export function apiFixture(settings: Partial<ApiSettings> = {}): ApiFixture {
     api,
     sandboxes,
     templates,
+    observations,
     logLines,
     async request(method, path, body, options = {}) {
       const init: RequestInit = { method, headers: { 'X-API-Key': KEY, ...options.headers } };

@@ -9,6 +9,8 @@ export interface EnvdRequest {
   readonly connectTimeoutMs: number;
   /** limit of `ms` for the whole exchange */
   readonly timeoutMs: number;
+  /** limit of the answer's body; 64 KiB when absent */
+  readonly maxAnswerBytes?: number;
   readonly signal: AbortSignal;
 }
 
@@ -29,7 +31,7 @@ const MAX_ANSWER = 64 * 1024;
  */
 export function exchange(address: string, port: number, options: EnvdRequest): Promise<EnvdAnswer> {
   const { promise, resolve, reject } = Promise.withResolvers<EnvdAnswer>();
-  const { signal } = options;
+  const { signal, maxAnswerBytes = MAX_ANSWER } = options;
   if (signal.aborted) return Promise.reject(signal.reason);
   const body = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
   const agent = new Agent({ keepAlive: false, maxSockets: 1 });
@@ -77,7 +79,7 @@ export function exchange(address: string, port: number, options: EnvdRequest): P
     let size = 0;
     response.on('data', (chunk: Buffer) => {
       size += chunk.length;
-      if (size > MAX_ANSWER) fail(new Error(`${options.path} answered more than ${MAX_ANSWER} bytes`));
+      if (size > maxAnswerBytes) fail(new Error(`${options.path} answered more than ${maxAnswerBytes} bytes`));
       else chunks.push(chunk);
     });
     response.on('error', fail);

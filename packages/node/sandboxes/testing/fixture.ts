@@ -8,6 +8,7 @@ import type { Template, TemplateService } from '../../templates/contract.ts';
 import type { CreateSandbox } from '../contract.ts';
 import { createLaunch } from '../launch/launch.ts';
 import { SerialLogs } from '../launch/serial-logs.ts';
+import type { SandboxObserver } from '../observe/contract.ts';
 import { type LifecycleOptions, Sandboxes } from '../service.ts';
 import { FakeHost } from './fake-host.ts';
 import { ManualClock } from './manual-clock.ts';
@@ -36,6 +37,15 @@ export const CREATE: CreateSandbox = {
   secure: true,
   allowInternetAccess: null,
   network: { allowPublicTraffic: true, httpsPorts: [] },
+};
+
+/** Hears everything and remembers nothing. */
+export const SILENT_OBSERVER: SandboxObserver = {
+  created() {},
+  running() {},
+  endChanged() {},
+  ending() {},
+  over() {},
 };
 
 export interface LogLine {
@@ -76,6 +86,7 @@ export async function fixture(change: Partial<LifecycleOptions> = {}): Promise<F
     keepEnded: { days: 7, count: 10_000 },
     serialLogs: new SerialLogs(join(home, 'serial')),
     readAvailableMemory: () => 1_000_000,
+    observer: SILENT_OBSERVER,
     clock,
     log: recordingLogger(lines),
     metrics: silentMetrics,
