@@ -3,6 +3,8 @@ import { registerAuth } from './commands/auth.ts';
 import { registerCompletion } from './commands/completion.ts';
 import { registerConnect } from './commands/connect.ts';
 import { registerExec } from './commands/exec.ts';
+import { registerKeys } from './commands/keys.ts';
+import { registerObservation } from './commands/observation.ts';
 import { registerRun } from './commands/run.ts';
 import { registerSandboxes } from './commands/sandboxes.ts';
 import { registerStart } from './commands/start.ts';
@@ -27,6 +29,8 @@ export function createProgram(version: string): Command {
   registerSandboxes(program);
   registerTransfer(program);
   registerTemplates(program);
+  registerObservation(program);
+  registerKeys(program);
   registerAuth(program);
   registerCompletion(program);
   program.commands.forEach(acceptGlobalOptions);

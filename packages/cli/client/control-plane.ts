@@ -26,6 +26,36 @@ export interface TemplateInfo {
   readonly updatedAt: string;
 }
 
+export interface ApiKeyInfo {
+  readonly id: string;
+  readonly name: string;
+  readonly mask: {
+    readonly prefix: string;
+    readonly maskedValuePrefix: string;
+    readonly maskedValueSuffix: string;
+  };
+  readonly createdAt: string;
+  readonly lastUsed: string | null;
+}
+
+/** Sizes in bytes. */
+export interface MetricInfo {
+  readonly timestamp: string;
+  readonly cpuCount: number;
+  readonly cpuUsedPct: number;
+  readonly memUsed: number;
+  readonly memTotal: number;
+  readonly diskUsed: number;
+  readonly diskTotal: number;
+}
+
+export interface LogInfo {
+  readonly timestamp: string;
+  readonly level: string;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, string>>;
+}
+
 export interface CreateOptions {
   readonly templateID: string;
   readonly timeout: number;
@@ -92,6 +122,31 @@ export class ControlPlane {
 
   async templates(signal?: AbortSignal): Promise<TemplateInfo[]> {
     return (await (await this.#send('GET', '/templates', undefined, signal)).json()) as TemplateInfo[];
+  }
+
+  async keys(): Promise<ApiKeyInfo[]> {
+    return (await this.#request('GET', '/api-keys')) as ApiKeyInfo[];
+  }
+
+  /** The answer is the only place where the key itself ever stands. */
+  async createKey(name: string): Promise<ApiKeyInfo & { readonly key: string }> {
+    return (await this.#request('POST', '/api-keys', { name })) as ApiKeyInfo & { key: string };
+  }
+
+  async revokeKey(keyId: string): Promise<void> {
+    await this.#request('DELETE', `/api-keys/${encodeURIComponent(keyId)}`);
+  }
+
+  /** All samples that the server has, oldest first. */
+  async metrics(sandboxId: string): Promise<MetricInfo[]> {
+    return (await this.#request('GET', `/sandboxes/${encodeURIComponent(sandboxId)}/metrics`)) as MetricInfo[];
+  }
+
+  /** Entries from a moment on (`ms` since the epoch, inclusive), oldest first, at most a thousand. */
+  async logs(sandboxId: string, from: number, level: string | undefined): Promise<LogInfo[]> {
+    const query = new URLSearchParams({ cursor: String(from), ...(level === undefined ? {} : { level }) });
+    const path = `/v2/sandboxes/${encodeURIComponent(sandboxId)}/logs?${query}`;
+    return ((await this.#request('GET', path)) as { logs: LogInfo[] }).logs;
   }
 
   async #request(method: string, path: string, body?: unknown): Promise<unknown> {

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { createProgram } from '../program.ts';
+
+type Handler = (method: string, url: URL) => { readonly status: number; readonly body?: unknown };
+
+/** The commands against a server in memory; gives what they print. */
+async function aenv(t: TestContext, handler: Handler) {
+  const server = createServer((request, response) => {
+    const { status, body } = handler(request.method ?? '', new URL(request.url ?? '/', 'http://x'));
+    response.writeHead(status).end(body === undefined ? '' : JSON.stringify(body));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return async (...words: string[]): Promise<string[]> => {
+    const lines = t.mock.method(console, 'log', () => {});
+    const errors = t.mock.method(console, 'error', () => {});
+    try {
+      await createProgram('0').parseAsync(['--url', url, '--api-key', 'k', ...words], { from: 'user' });
+      return lines.mock.calls.map((call) => String(call.arguments[0]));
+    } finally {
+      lines.mock.restore();
+      errors.mock.restore();
+    }
+  };
+}
+
+const KEY = {
+  id: 'key-1',
+  name: 'ci',
+  mask: { prefix: 'e2b_', valueLength: 64, maskedValuePrefix: 'ab', maskedValueSuffix: '6789' },
+  createdAt: '2026-01-01T00:00:00.000Z',
+  lastUsed: null,
+};
+
+test('key create prints the key and nothing else; ls shows a mask; revoke names the id', async (t) => {
+  const calls: string[] = [];
+  const run = await aenv(t, (method, { pathname }) => {
+    calls.push(`${method} ${pathname}`);
+    if (method === 'POST') return { status: 201, body: { ...KEY, key: 'e2b_abc' } };
+    return method === 'GET' ? { status: 200, body: [KEY] } : { status: 204 };
+  });
+  assert.deepEqual(await run('key', 'create', 'ci'), ['e2b_abc']);
+  const [table = ''] = await run('key', 'ls', '--output', 'table');
+  assert.match(table, /key-1 +ci +e2b_ab…6789 .* never$/);
+  assert.deepEqual(await run('key', 'revoke', 'key-1'), []);
+  assert.deepEqual(calls, ['POST /api-keys', 'GET /api-keys', 'DELETE /api-keys/key-1']);
+});
+
+test('logs -f goes on from the last moment, until the sandbox is over and its last words are shown', async (t) => {
+  const at = (ms: number) => new Date(ms).toISOString();
+  const entry = (ms: number, message: string) => ({
+    timestamp: at(ms),
+    level: 'info',
+    message,
+    fields: { logger: 'lifecycle' },
+  });
+  const all = [entry(1000, 'sandbox created'), entry(2000, 'sandbox \u001b[2Jrunning')];
+  let asked = 0;
+  const run = await aenv(t, (_method, { pathname, searchParams }) => {
+    if (pathname === '/sandboxes/i1') {
+      asked += 1;
+      if (asked === 1) return { status: 200, body: { sandboxID: 'i1' } };
+      all.push(entry(3000, 'sandbox ended (killed)'));
+      return { status: 404, body: { code: 404, message: 'gone' } };
+    }
+    const cursor = Number(searchParams.get('cursor'));
+    return { status: 200, body: { logs: all.filter(({ timestamp }) => Date.parse(timestamp) >= cursor) } };
+  });
+  assert.deepEqual(await run('logs', 'i1', '-f'), [
+    `${at(1000)} INFO  lifecycle sandbox created`,
+    `${at(2000)} INFO  lifecycle sandbox \\x1b[2Jrunning`,
+    `${at(3000)} INFO  lifecycle sandbox ended (killed)`,
+  ]);
+});
+
+test('metrics are a table of one line for each sample', async (t) => {
+  const sample = {
+    timestamp: '2026-01-01T00:00:00.000Z',
+    cpuCount: 2,
+    cpuUsedPct: 12.345,
+    memUsed: 3 * 2 ** 20,
+    memTotal: 8 * 2 ** 20,
+    diskUsed: 0,
+    diskTotal: 2 ** 30,
+  };
+  const run = await aenv(t, () => ({ status: 200, body: [sample] }));
+  const [table = ''] = await run('metrics', 'i1', '--output', 'table');
+  assert.match(table, /2026-01-01T00:00:00\.000Z +12\.3 % of 2 +3 \/ 8 MiB +0 \/ 1024 MiB$/);
+});
