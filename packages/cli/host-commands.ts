@@ -6,4 +6,5 @@ export const HOST_COMMANDS: readonly { readonly name: string; readonly summary: 
   { name: 'up', summary: 'set up what is missing on this host and start the daemon' },
   { name: 'down', summary: 'stop the daemon of this host' },
   { name: 'doctor', summary: 'check this host, and mend it with --fix' },
+  { name: 'cert', summary: 'make a certificate for a development domain' },
 ];

@@ -46,6 +46,12 @@ export function loadConfig(sources: ConfigSources): Config {
   if (config.network.slotsLow > config.network.slotsHigh) {
     throw invalid('network.slots_low: must not be above network.slots_high');
   }
+  const { cert, key } = config.tls;
+  if ((cert === undefined) !== (key === undefined)) {
+    throw invalid(
+      `tls.${cert === undefined ? 'cert' : 'key'}: must be set together with tls.${cert === undefined ? 'key' : 'cert'}`,
+    );
+  }
   return { ...config, assets: config.assets ?? join(config.home, 'assets') };
 }
 

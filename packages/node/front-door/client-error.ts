@@ -19,6 +19,13 @@ function explained(code: unknown): AenvError {
     return new AenvError('request_timeout', 'The request did not arrive in time.');
   }
   return new AenvError('invalid_request', 'The request is not valid HTTP/1.1.', {
-    remediation: 'Send well-formed HTTP/1.1; this port does not speak TLS or HTTP/2.',
+    remediation: 'Send well-formed HTTP/1.1; TLS and HTTP/2 are served on the port of `tls.listen` only.',
+  });
+}
+
+/** CONNECT, in any version of HTTP. */
+export function connectRefused(): AenvError {
+  return new AenvError('method_not_allowed', 'CONNECT is not served.', {
+    remediation: 'Send plain requests; ports of sandboxes are reached by host label or routing headers.',
   });
 }

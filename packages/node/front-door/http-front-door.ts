@@ -1,21 +1,24 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { TLSSocket } from 'node:tls';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { systemClock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { Gauge } from '@aenv/platform/observability/metrics.ts';
+import type { CertificateSource } from '../certificates/source.ts';
 import { answerError, errorAnswer } from '../proxy/answers/answer.ts';
 import { writeRawAnswer } from '../proxy/answers/raw-answer.ts';
 import { requestFraming } from '../proxy/headers/framing.ts';
 import { SandboxProxy } from '../proxy/proxy.ts';
 import { decideRoute, type Route } from '../proxy/routing/route.ts';
-import { answerClientError } from './client-error.ts';
+import { answerClientError, connectRefused } from './client-error.ts';
 import { FRONT_DOOR_DEFAULTS, type FrontDoorConfig } from './config.ts';
 import type { FrontDoor, FrontDoorOptions, FrontDoorStats } from './contract.ts';
 import { guardBody } from './guard-body.ts';
 import { createHttpServer, routed } from './http-server.ts';
 import { type ListenAddress, listenOn } from './listen.ts';
+import { TlsDoor } from './tls/tls-door.ts';
 
 /** The front door over `node:http`; what it does is told at `createFrontDoor`. */
 export class HttpFrontDoor implements FrontDoor {
@@ -29,6 +32,9 @@ export class HttpFrontDoor implements FrontDoor {
   /** connections that were told of an error and must bring no further request */
   readonly #doomed = new WeakSet<Duplex>();
   readonly #open: Gauge;
+  #tls: TlsDoor | undefined;
+  /** open connections: plain ones, and those with TLS */
+  readonly #connections = { plain: 0, tls: 0 };
   #closing: Promise<void> | undefined;
 
   constructor({ directory, control, config, log, metrics, clock = systemClock }: FrontDoorOptions) {
@@ -45,6 +51,19 @@ export class HttpFrontDoor implements FrontDoor {
     return { url: await listenOn(this.#server, address) };
   }
 
+  async listenTls(address: ListenAddress, certificate: CertificateSource): Promise<{ readonly url: string }> {
+    const tls = new TlsDoor({
+      certificate,
+      config: this.#config,
+      log: this.#log,
+      // Announced as Node's HTTPS server announces them, which takes any stream; only the declaration knows sockets alone.
+      accept: (connection) => this.#server.emit('connection', connection as Socket),
+      onCount: (open) => this.#count('tls', open),
+    });
+    this.#tls = tls;
+    return { url: await tls.listen(address) };
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -52,7 +71,8 @@ export class HttpFrontDoor implements FrontDoor {
 
   stats(): FrontDoorStats {
     const { sockets, active } = this.#proxy.stats();
-    return { clients: this.#clients.size, sandboxSockets: sockets, sandboxRequests: active };
+    const { plain, tls } = this.#connections;
+    return { clients: plain + tls, sandboxSockets: sockets, sandboxRequests: active };
   }
 
   #createServer(): Server {
@@ -75,11 +95,18 @@ export class HttpFrontDoor implements FrontDoor {
     // Each pipelined request listens for the end of the connection.
     socket.setMaxListeners(0);
     this.#clients.set(socket, new Set());
-    this.#open.set(this.#clients.size);
+    // TLS connections, and what HTTP/2 makes of them, are counted where they come in.
+    const isPlain = socket instanceof Socket && !(socket instanceof TLSSocket);
+    if (isPlain) this.#count('plain', this.#connections.plain + 1);
     socket.once('close', () => {
       this.#clients.delete(socket);
-      this.#open.set(this.#clients.size);
+      if (isPlain) this.#count('plain', this.#connections.plain - 1);
     });
+  }
+
+  #count(kind: 'plain' | 'tls', open: number): void {
+    this.#connections[kind] = open;
+    this.#open.set(this.#connections.plain + this.#connections.tls);
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse, expectation?: 'continue' | 'other'): void {
@@ -146,15 +173,13 @@ export class HttpFrontDoor implements FrontDoor {
   }
 
   #onConnect(request: IncomingMessage, socket: Duplex): void {
-    const error = new AenvError('method_not_allowed', 'CONNECT is not served.', {
-      remediation: 'Send plain requests; ports of sandboxes are reached by host label or routing headers.',
-    });
-    writeRawAnswer(socket, errorAnswer(error, request), this.#config.drainMs);
+    writeRawAnswer(socket, errorAnswer(connectRefused(), request), this.#config.drainMs);
   }
 
   async #close(): Promise<void> {
     const { promise: stopped, resolve } = Promise.withResolvers<void>();
     this.#server.close(() => resolve());
+    const tlsStopped = this.#tls?.close();
     const underWay = [...this.#clients.values()].flatMap((responses) => [...responses]);
     for (const response of underWay) {
       if (!response.headersSent) response.shouldKeepAlive = false;
@@ -163,7 +188,7 @@ export class HttpFrontDoor implements FrontDoor {
     const giveUp = setTimeout(() => this.#breakAll(), this.#config.closeGraceMs);
     // Upgraded connections end by themselves only by chance, so nobody waits for them alone.
     if (underWay.length === 0) this.#breakAll();
-    await stopped;
+    await Promise.all([stopped, tlsStopped]);
     clearTimeout(giveUp);
     this.#breakAll();
     await Promise.all([...this.#clients.keys()].map((socket) => new Promise((gone) => socket.once('close', gone))));
@@ -172,6 +197,7 @@ export class HttpFrontDoor implements FrontDoor {
   #breakAll(): void {
     this.#proxy.close();
     this.#server.closeAllConnections();
+    this.#tls?.breakAll();
     for (const socket of this.#clients.keys()) socket.destroy();
   }
 }

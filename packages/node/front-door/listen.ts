@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import type { Server } from 'node:net';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 
 export interface ListenAddress {

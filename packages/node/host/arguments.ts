@@ -9,9 +9,10 @@ export type HostCommand =
       readonly config?: string;
     }
   | { readonly name: 'down'; readonly timeoutSeconds: number; readonly config?: string }
+  | { readonly name: 'cert'; readonly domain?: string; readonly out?: string; readonly config?: string }
   | { readonly name: 'doctor'; readonly fix: boolean; readonly json: boolean; readonly config?: string };
 
-export type HostCommandName = 'up' | 'down' | 'doctor';
+export type HostCommandName = 'up' | 'down' | 'doctor' | 'cert';
 
 /** A wrong call: printed with the usage, exit code 2. */
 export class UsageError extends Error {
@@ -51,6 +52,14 @@ export function parseCommand(args: readonly string[]): HostCommand {
       const { timeout, config } = options(name, rest, { timeout: { type: 'string' }, config: { type: 'string' } });
       return { name, timeoutSeconds: seconds(timeout), ...text('config', config) };
     }
+    case 'cert': {
+      const { domain, out, config } = options(name, rest, {
+        domain: { type: 'string' },
+        out: { type: 'string' },
+        config: { type: 'string' },
+      });
+      return { name, ...text('domain', domainName(domain)), ...text('out', out), ...text('config', config) };
+    }
     case 'doctor': {
       const { fix, output, config } = options(name, rest, {
         fix: { type: 'boolean' },
@@ -85,10 +94,22 @@ function seconds(value: unknown): number {
   return number;
 }
 
+/** A name below which a wildcard is honoured: clients take none directly below a top-level domain. */
+function domainName(value: unknown): string | undefined {
+  if (typeof value !== 'string') return undefined;
+  const name = value.toLowerCase();
+  const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+  const labels = name.split('.');
+  if (name.length > 200 || labels.length < 2 || !labels.every((part) => label.test(part))) {
+    throw new UsageError('--domain takes a domain name of two labels or more, such as sandbox.test', 'cert');
+  }
+  return name;
+}
+
 function text<K extends string>(key: K, value: unknown): { readonly [P in K]?: string } {
   return typeof value === 'string' ? ({ [key]: value } as { readonly [P in K]?: string }) : {};
 }
 
 function isCommand(name: string | undefined): name is HostCommandName {
-  return name === 'up' || name === 'down' || name === 'doctor';
+  return name === 'up' || name === 'down' || name === 'doctor' || name === 'cert';
 }

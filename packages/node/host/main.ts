@@ -1,9 +1,10 @@
-/** The commands of this host, `aenv up`, `down` and `doctor`: they run without a daemon. The launcher starts this file. */
+/** The commands of this host, `aenv up`, `down`, `doctor` and `cert`: they run without a daemon. The launcher starts this file. */
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { type HostCommand, parseCommand, UsageError } from './arguments.ts';
+import { cert } from './cert/cert.ts';
 import { doctor } from './doctor/doctor.ts';
 import { hostMends } from './doctor/host-mends.ts';
 import { hostProbes } from './doctor/host-probes.ts';
@@ -50,6 +51,13 @@ async function main(command: HostCommand): Promise<number> {
       return 0;
     case 'down':
       await down(config, command.timeoutSeconds, env, output);
+      return 0;
+    case 'cert':
+      await cert({
+        ...{ config, output, signal: new AbortController().signal },
+        ...(command.domain === undefined ? {} : { domain: command.domain }),
+        ...(command.out === undefined ? {} : { out: resolve(command.out) }),
+      });
       return 0;
     case 'doctor':
       return await runDoctor(config, command.fix, command.json);

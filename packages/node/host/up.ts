@@ -3,7 +3,7 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { keyFile } from '../auth/key-file.ts';
 import type { Config } from '../config/schema.ts';
 import { daemonLog } from './daemon/log-file.ts';
-import { assertPortFree } from './daemon/port.ts';
+import { assertPortFree, formatAddress } from './daemon/port.ts';
 import { startDaemon } from './daemon/start.ts';
 import { type DaemonState, findDaemon, isHealthy } from './daemon/state.ts';
 import { formatDuration, type Output } from './terminal/output.ts';
@@ -46,6 +46,7 @@ export async function up(options: UpOptions): Promise<void> {
     });
   }
   await assertPortFree(config.listen);
+  if (config.tls.cert !== undefined) await assertPortFree(config.tls.listen);
   await options.prepare(config, new Progress(output), signal);
   if (options.foreground) return runHere(options);
   const state = await startDaemon({
@@ -85,6 +86,7 @@ async function runHere(options: UpOptions): Promise<void> {
 function printAccess(state: DaemonState, { config, env, output, foreground }: UpOptions): void {
   const fromEnv = env.AENV_API_KEY !== undefined && env.AENV_API_KEY !== '';
   output.out(`  URL   ${state.url}`);
+  if (config.tls.cert !== undefined) output.out(`  TLS   https://${formatAddress(config.tls.listen)}`);
   output.out(`  key   ${fromEnv ? 'in AENV_API_KEY' : keyFile(config.home)}`);
   if (!foreground) output.out(`  log   ${config.log.file ?? daemonLog(config.home)}`);
   output.out(`  next  aenv start base`);

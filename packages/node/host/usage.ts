@@ -28,11 +28,22 @@ Options:
   --fix           mend what can be mended, then check again
   --output FORM   table (default) or json
   --config FILE   configuration file (TOML)`,
+  cert: `Usage: aenv cert [--domain NAME] [--out DIR] [--config FILE]
+
+Makes a private authority and a certificate for a development domain and all names below it, so that the daemon can serve
+HTTPS. What is there already is kept while it is good; a certificate that ends within 30 days is renewed. Prints what to
+set for the daemon and for clients.
+
+Options:
+  --domain NAME   the domain (default: the first of \`proxy.domains\`, else aenv.localhost)
+  --out DIR       folder of the files (default: \`tls\` in the home folder)
+  --config FILE   configuration file (TOML)`,
 };
 
 export const ALL_USAGE = `Commands of this host:
   up       set up what is missing on this host and start the daemon
   down     stop the daemon of this host
   doctor   check this host, and mend it with --fix
+  cert     make a certificate for a development domain
 
 \`aenv COMMAND --help\` tells more; \`aenv --help\` lists the commands that talk to a server.`;

@@ -1,5 +1,4 @@
 import { type ClientRequest, request } from 'node:http';
-import { TLSSocket } from 'node:tls';
 import type { Framing } from '../headers/framing.ts';
 import { forwardedHeaders } from '../headers/request-headers.ts';
 import type { GuestRequestOptions } from '../incarnations/guest-agent.ts';
@@ -27,7 +26,7 @@ export function upstreamRequest(passage: Passage, { framing, upgrade, reuse, sig
       rawHeaders: incoming.rawHeaders,
       framing,
       clientAddress: incoming.socket.remoteAddress,
-      secure: incoming.socket instanceof TLSSocket,
+      secure: 'encrypted' in incoming.socket && incoming.socket.encrypted === true,
       upgrade,
     },
     route,
