@@ -82,6 +82,13 @@ describe('configuration', () => {
     assert.deepEqual(config.listen, { host: '::1', port: 0 });
   });
 
+  it('takes a certificate only together with its key', () => {
+    const both = loadConfig({ env: { ...env, AENV_TLS_CERT: '/c.pem', AENV_TLS_KEY: '/k.pem' } });
+    assert.deepEqual(both.tls, { cert: '/c.pem', key: '/k.pem', listen: { host: '127.0.0.1', port: 8443 } });
+    refused(() => loadConfig({ env: { ...env, AENV_TLS_CERT: '/c.pem' } }), 'tls.key', 'together with tls.cert');
+    refused(() => loadConfig({ env: { ...env, AENV_TLS_KEY: '/k.pem' } }), 'tls.cert', 'together with tls.key');
+  });
+
   it('refuses unknown keys by name and suggests the meant one', () => {
     refused(() => loadConfig({ env, file: file('lisen = "x"') }), 'lisen', 'did you mean listen?');
     refused(

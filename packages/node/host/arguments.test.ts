@@ -11,6 +11,10 @@ test('commands are read with their options', () => {
   assert.deepEqual(parseCommand(['down']), { name: 'down', timeoutSeconds: 60 });
   assert.deepEqual(parseCommand(['down', '--timeout', '5']), { name: 'down', timeoutSeconds: 5 });
   assert.deepEqual(parseCommand(['doctor', '--fix', '-o', 'json']), { name: 'doctor', fix: true, json: true });
+  assert.deepEqual(parseCommand(['cert']), { name: 'cert' });
+  assert.deepEqual(parseCommand(['cert', '--domain', 'Some.Test', '--out', 'd']), {
+    ...{ name: 'cert', domain: 'some.test', out: 'd' },
+  });
   assert.deepEqual(parseCommand(['doctor']), { name: 'doctor', fix: false, json: false });
 });
 
@@ -36,6 +40,9 @@ test('wrong calls are refused with the command that they were meant for', () => 
     [['down', '--timeout', '0'], /whole seconds/],
     [['down', '--timeout', '1.5'], /whole seconds/],
     [['doctor', '--output', 'xml'], /table or json/],
+    [['cert', '--domain', 'test'], /two labels/],
+    [['cert', '--domain', 'a.test/CN=x'], /two labels/],
+    [['cert', '--domain', 'a.test\nx'], /two labels/],
   ];
   for (const [args, message] of wrong) {
     assert.throws(

@@ -46,6 +46,7 @@ test('commands of the host and those of a server go to their programs, with all 
   const cli = 'packages/cli/main.ts';
   assert.deepEqual((await call(['up', '--listen', 'a b'])).lines, [host, 'up', '--listen', 'a b']);
   assert.deepEqual((await call(['help', 'doctor'])).lines, [host, 'help', 'doctor']);
+  assert.deepEqual((await call(['cert', '--out', 'd'])).lines, [host, 'cert', '--out', 'd']);
   assert.deepEqual((await call(['exec', 'up', '--', '$x'])).lines, [cli, 'exec', 'up', '--', '$x']);
   assert.deepEqual((await call(['--help'])).lines, [cli, '--help']);
   assert.deepEqual((await call(['help'])).lines, [cli, 'help']);

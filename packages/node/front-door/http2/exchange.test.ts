@@ -3,9 +3,10 @@ import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { test } from 'node:test';
+import { DOMAIN } from '../../certificates/testing/certificate-folder.ts';
 import { eventually } from '../../proxy/testing/clients.ts';
 import { rawSandbox } from '../../proxy/testing/house.ts';
-import { DOMAIN, Http2Client, openTlsHouse, readReply, type TlsHouse } from '../testing/tls-clients.ts';
+import { Http2Client, openTlsHouse, readReply, type TlsHouse } from '../testing/tls-clients.ts';
 
 async function withGuest(
   tls: TlsHouse,

@@ -30,6 +30,8 @@ export class MemoryLink extends Duplex {
     const server = new MemoryLink(origin);
     client.#peer = server;
     server.#peer = client;
+    // Whoever uses an end learns of an error by its close; when nobody does any more, it is nobody's fault.
+    for (const end of [client, server]) end.on('error', () => {});
     return [client, server];
   }
 

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
@@ -7,23 +7,12 @@ import {
   type OutgoingHttpHeaders,
 } from 'node:http2';
 import { request as requestHttps } from 'node:https';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
-import { ensureDevelopmentCertificate } from '../../certificates/make/development-certificate.ts';
+import { certificateFolder } from '../../certificates/testing/certificate-folder.ts';
 import { WatchedCertificate } from '../../certificates/watched-certificate.ts';
 import { House } from '../../proxy/testing/house.ts';
-
-/** The domain of the certificates of tests. */
-export const DOMAIN = 'some.test';
-
-/** A folder with an authority and a certificate for `DOMAIN`, as `aenv cert` makes them. */
-export async function certificateFolder(): Promise<{ readonly dir: string; readonly ca: string }> {
-  const dir = await mkdtemp(join(tmpdir(), 'aenv-tls-'));
-  const { authority } = await ensureDevelopmentCertificate({ domain: DOMAIN, dir });
-  return { dir, ca: await readFile(authority, 'utf8') };
-}
 
 /** A house whose door speaks TLS too, with a certificate of its own. */
 export interface TlsHouse extends AsyncDisposable {

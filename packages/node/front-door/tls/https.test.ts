@@ -4,8 +4,9 @@ import { connect as connectNet } from 'node:net';
 import { test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
 import { WebSocket, WebSocketServer } from 'ws';
+import { DOMAIN } from '../../certificates/testing/certificate-folder.ts';
 import { eventually, to } from '../../proxy/testing/clients.ts';
-import { askHttp1, DOMAIN, Http2Client, openTlsHouse, tlsTo } from '../testing/tls-clients.ts';
+import { askHttp1, Http2Client, openTlsHouse, tlsTo } from '../testing/tls-clients.ts';
 
 test('the daemon, hosts of sandboxes and routing headers are reached by verified TLS in both versions of HTTP', async () => {
   await using tls = await openTlsHouse();

@@ -3,7 +3,8 @@ import { copyFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { ensureDevelopmentCertificate } from '../../certificates/make/development-certificate.ts';
-import { DOMAIN, Http2Client, openTlsHouse, type TlsHouse, tlsTo } from '../testing/tls-clients.ts';
+import { DOMAIN } from '../../certificates/testing/certificate-folder.ts';
+import { Http2Client, openTlsHouse, type TlsHouse, tlsTo } from '../testing/tls-clients.ts';
 
 async function serialNow(tls: TlsHouse): Promise<string> {
   const socket = await tlsTo(tls, `api.${DOMAIN}`, 'http/1.1');

@@ -4,6 +4,7 @@ import { keyFile } from '../../auth/key-file.ts';
 import type { Config } from '../../config/schema.ts';
 import { formatAddress } from '../daemon/port.ts';
 import { formatBytes } from '../terminal/output.ts';
+import { checkCertificate } from './certificate-check.ts';
 import { type Finding, fail, ok, warn } from './check.ts';
 import type { HostMends, HostProbes } from './probes.ts';
 
@@ -60,6 +61,7 @@ export const CHECKS: readonly Check[] = [
   { name: 'disk', run: checkDisk },
   { name: 'memory', run: checkMemory },
   { name: 'key file', run: checkSecrets },
+  { name: 'certificate', run: checkCertificate },
   { name: 'daemon', run: checkDaemon },
 ];
 

@@ -22,6 +22,7 @@ const HEALTHY: HostProbes = {
   disk: async () => ({ folder: '/var/lib/aenv', freeBytes: 50 * GIB, type: 'ext4' }),
   availableMemory: async () => 8 * GIB,
   mode: async () => 0o600,
+  certificate: () => assert.fail('no certificate is configured'),
   daemon: async () => undefined,
   portFree: async () => {},
 };

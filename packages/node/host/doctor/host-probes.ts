@@ -11,6 +11,7 @@ import { openSideBySide } from '@aenv/vmm/qemu/install/side-by-side.ts';
 import { findSystemQemu } from '@aenv/vmm/qemu/install/system.ts';
 import { askVersion, isAtLeast, SAFE_VERSION } from '@aenv/vmm/qemu/install/version.ts';
 import { z } from 'zod';
+import { readPair } from '../../certificates/read-pair.ts';
 import type { Config } from '../../config/schema.ts';
 import { assertPortFree } from '../daemon/port.ts';
 import { findDaemon, isHealthy } from '../daemon/state.ts';
@@ -48,6 +49,7 @@ export function hostProbes(config: Config): HostProbes {
       const found = await stat(path).catch(() => undefined);
       return found === undefined ? undefined : found.mode & 0o7777;
     },
+    certificate: async (files) => (await readPair(files)).leaf,
     daemon: async () => {
       const state = await findDaemon(config.runtime);
       if (state === undefined) return undefined;

@@ -1,4 +1,6 @@
+import type { X509Certificate } from 'node:crypto';
 import type { HostCheck } from '@aenv/network/host/check.ts';
+import type { PairFiles } from '../../certificates/read-pair.ts';
 import type { Address } from '../daemon/port.ts';
 
 /** What doctor learns of a host. The real ones ask the host, tests plant faults. They change nothing. */
@@ -21,6 +23,8 @@ export interface HostProbes {
   availableMemory(): Promise<number>;
   /** permission bits, or undefined when it does not exist */
   mode(path: string): Promise<number | undefined>;
+  /** throws `config_invalid` for files that cannot be used together */
+  certificate(files: PairFiles): Promise<X509Certificate>;
   daemon(): Promise<DaemonFound | undefined>;
   /** throws `port_in_use`, `config_invalid` */
   portFree(address: Address): Promise<void>;
