@@ -23,7 +23,7 @@ const ANSWER_MS = 20_000;
 const MAX_ANSWER = 1024 * 1024;
 const MAX_CURSOR = 100;
 
-const size = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
+const size = z.int().min(0);
 const text = (max: number) => z.string().max(max);
 
 /** A guest is hostile: what it sends is bounded in every member. */
