@@ -23,6 +23,7 @@ test('heads pass: one Cookie, repeated fields, TE, no fields that are about a co
     seen = request.rawHeaders;
     response.writeHead(201, [
       ...['Set-Cookie', 'a=1', 'Set-Cookie', 'b=2', 'X-Latin', 'caf\u00e9', 'X-Own', '1', 'X-Own', '2'],
+      ...['Date', 'x-date'],
       ...['Keep-Alive', 'timeout=9', 'Proxy-Connection', 'x', 'Content-Type', 'text/plain'],
     ]);
     response.end('body');
@@ -33,6 +34,7 @@ test('heads pass: one Cookie, repeated fields, TE, no fields that are about a co
   assert.equal(reply.status, 201);
   assert.deepEqual(reply.headers['set-cookie'], ['a=1', 'b=2']);
   assert.equal(reply.headers['x-own'], '1, 2');
+  assert.equal(reply.headers.date, 'x-date');
   assert.equal(reply.headers['x-latin'], 'caf\u00e9');
   for (const gone of ['keep-alive', 'proxy-connection', 'connection', 'transfer-encoding']) {
     assert.equal(reply.headers[gone], undefined, gone);
@@ -196,4 +198,45 @@ test('connections without streams are closed after their time, those with a quie
   finish();
   assert.equal((await reply).body.toString(), 'firstlast');
   await once(busy.session, 'close');
+});
+
+test('odd requests are answered or reset, and the door goes on', async () => {
+  await using tls = await openTlsHouse();
+  const seen: string[] = [];
+  using client = await withGuest(tls, (request, response) => {
+    seen.push(request.url ?? '');
+    response.sendDate = false;
+    response.writeHead(200, ['X-Odd', 'a', 'Trailer', 'x-t']);
+    response.write('x');
+    response.addTrailers([['x-t', '\u00ff']]);
+    response.end();
+  });
+  const odd = [
+    { ':path': '/a b' },
+    { ':path': '/\u00e9' },
+    { ':path': '' },
+    { ':path': '*', ':method': 'OPTIONS' },
+    { ':path': 'http://other.test/x' },
+    { ':method': 'G@T' },
+    { 'x-odd': 'a\u0001b' },
+    { 'x-odd': '\u007f' },
+    { 'x-odd': ' \u0080 ' },
+    { 'x-long': 'x'.repeat(60_000) },
+    { te: 'gzip' },
+    { cookie: '' },
+  ];
+  for (const headers of odd) {
+    const reply = await client.ask(headers).catch((error: Error) => error);
+    if (reply instanceof Error) continue;
+    assert.ok([200, 400, 431].includes(reply.status), `${JSON.stringify(headers).slice(0, 60)}: ${reply.status}`);
+    assert.ok(reply.status !== 200 || reply.headers.date === undefined || reply.body.toString() === 'control');
+  }
+  const stream = client.start({ ':method': 'POST' }, { waitForTrailers: true });
+  stream.once('wantTrailers', () => stream.sendTrailers({ 'x-t': '\u007f\u0080' }));
+  const last = readReply(stream).catch((error: Error) => error);
+  stream.end('x');
+  await last;
+  using other = await Http2Client.open(tls, DOMAIN);
+  assert.equal((await other.ask({})).body.toString(), 'control');
+  assert.ok(seen.includes('/'));
 });

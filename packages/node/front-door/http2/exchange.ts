@@ -89,14 +89,24 @@ function passBody(
       outgoing.destroy();
       return;
     }
-    if (chunked && trailers.length > 0) outgoing.addTrailers(toPairs(trailers));
+    try {
+      if (chunked && trailers.length > 0) outgoing.addTrailers(toPairs(trailers));
+    } catch {
+      // Fields that HTTP/1.1 could not carry.
+      stream.close(NGHTTP2_PROTOCOL_ERROR);
+      return;
+    }
     outgoing.end();
   });
 }
 
 function inform(stream: ServerHttp2Stream, { statusCode, rawHeaders }: InformationEvent): void {
   if (stream.destroyed || stream.closed || stream.headersSent) return;
-  stream.additionalHeaders({ ':status': statusCode, ...toFields(relayedHeaders(rawHeaders, false, false)) });
+  try {
+    stream.additionalHeaders({ ':status': statusCode, ...toFields(relayedHeaders(rawHeaders, false, false)) });
+  } catch {
+    // An interim answer may be left out.
+  }
 }
 
 function passAnswer(
@@ -113,16 +123,21 @@ function passAnswer(
   const head = toHttp2(answer.statusCode ?? 0, answer.rawHeaders, chunked);
   if (chunked) {
     stream.once('wantTrailers', () => {
-      const trailers = relayedHeaders(answer.rawTrailers, true, false);
-      stream.sendTrailers(toFields(trailers));
+      try {
+        stream.sendTrailers(toFields(relayedHeaders(answer.rawTrailers, true, false)));
+      } catch {
+        breakStream();
+      }
     });
   }
   answer.once('error', breakStream);
   answer.once('close', () => {
     if (!answer.readableEnded) breakStream();
   });
+  // Known to Node, but not to its declarations: the answer has its own Date, or none.
+  const options = { waitForTrailers: chunked, sendDate: false };
   try {
-    stream.respond(head, { waitForTrailers: chunked });
+    stream.respond(head, options);
   } catch {
     breakStream();
     return;

@@ -49,18 +49,22 @@ export function serveHttp2(
   session.setLocalWindowSize(CONNECTION_WINDOW);
   let open = 0;
   const idle = setTimeout(() => {
-    if (open === 0) session.close();
+    if (open > 0) return;
+    // A client that does not close its side in turn is cut the next time.
+    if (session.closed) socket.destroy();
+    else session.close();
+    if (!socket.destroyed) idle.refresh();
   }, config.keepAliveTimeoutMs);
   // An error of a connection ends it; whoever has a stream on it learns it by the end of that.
   session.on('error', () => session.destroy());
   socket.on('error', () => session.destroy());
-  session.once('close', () => clearTimeout(idle));
+  socket.once('close', () => clearTimeout(idle));
   session.on(
     'stream',
     (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, flags: number, rawHeaders: string[]) => {
       open++;
       stream.once('close', () => {
-        if (--open === 0) idle.refresh();
+        if (--open === 0 && !socket.destroyed) idle.refresh();
       });
       if (headers[':method'] === 'CONNECT') {
         refuse(stream, connectRefused());

@@ -60,6 +60,7 @@ export class TlsDoor {
       });
     });
     server.on('secureConnection', (socket) => {
+      if (socket.destroyed) return;
       if (socket.alpnProtocol === 'h2') this.#serveHttp2(socket, config, accept);
       else accept(socket);
     });
