@@ -34,7 +34,7 @@ function assertRefused(outcome: Outcome, what: string): void {
   assert.ok(outcome.ms < 1_000, `${what}: the refusal took ${outcome.ms} ms`);
 }
 
-inPrivateHost(import.meta.url, () => {
+await inPrivateHost(import.meta.url, () => {
   const errors: string[] = [];
   let outside: RemoteAgent;
   let network: Network;

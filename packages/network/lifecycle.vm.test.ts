@@ -27,7 +27,7 @@ import { inventory, startNetwork } from './testing/world.ts';
 const CRASHER = fileURLToPath(new URL('./testing/crasher.ts', import.meta.url));
 const open = { internet: true };
 
-inPrivateHost(import.meta.url, () => {
+await inPrivateHost(import.meta.url, () => {
   let folder: string;
 
   before(async () => {

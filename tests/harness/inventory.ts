@@ -20,7 +20,7 @@ export async function inventory(options: {
     ...(await mounts()),
     ...(await processes()),
     ...(await files('/dev/shm')),
-    ...(await files('/sys/fs/cgroup', (name) => name.endsWith('cgroup.procs'))),
+    ...(await files('/sys/fs/cgroup', (name) => name.includes('aenv'))),
   ];
   for (const folder of options.folders) lines.push(...(await files(folder)));
   if (options.daemonPid !== undefined) lines.push(...(await descriptors(options.daemonPid)));

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { before, test } from 'node:test';
+import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { run } from '@aenv/platform/process/run.ts';
 
@@ -14,15 +14,18 @@ const INSIDE = 'AENV_TEST_PRIVATE_HOST';
  * Runs the tests of this file in namespaces of their own (network, mounts, processes), which play the host: nothing of
  * the real host's network is seen or changed, and whatever a failing test leaves ends with it. The file runs itself
  * again for that; `define` is called in the inner run only.
+ * @param timeoutMs limit of the whole inner run
  */
-export function inPrivateHost(file: string, define: () => void): void {
+export async function inPrivateHost(file: string, define: () => void, timeoutMs = 240_000): Promise<void> {
   if (process.env[INSIDE] === '1') {
-    before(prepare);
+    await prepare();
     define();
     return;
   }
-  test(`in a private host: ${basename(file)}`, { timeout: 240_000 }, async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'aenv-network-test-'));
+  await test(`in a private host: ${basename(file)}`, { timeout: timeoutMs }, async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'aenv-host-'));
+    // Virtual machines run as users of their own and must get through.
+    await chmod(folder, 0o711);
     let code: number | null;
     try {
       const inner = await runInside(fileURLToPath(file), folder);
@@ -38,10 +41,19 @@ export function inPrivateHost(file: string, define: () => void): void {
 async function prepare(): Promise<void> {
   const folder = '/run/netns';
   mkdirSync(folder, { recursive: true });
+  await forgetMounts(folder);
   await run(['mount', '-t', 'tmpfs', 'tmpfs', folder]);
   await run(['ip', 'link', 'set', 'lo', 'up']);
   // New namespaces have this as the real host has it.
   await run(['sysctl', '-qw', 'net.ipv4.ip_forward=0']);
+}
+
+/** Namespaces of the real host's daemons are mounted here too; what becomes of them is not this host's business. */
+async function forgetMounts(folder: string): Promise<void> {
+  const points = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n').map((line) => line.split(' ')[4] ?? '');
+  for (const point of points.reverse()) {
+    if (point === folder || point.startsWith(`${folder}/`)) await run(['umount', '-l', point], { okCodes: [0, 1, 32] });
+  }
 }
 
 function runInside(file: string, temporary: string): Promise<{ code: number | null; output: string }> {
