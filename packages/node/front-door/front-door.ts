@@ -36,7 +36,10 @@ export type { FrontDoor, FrontDoorOptions, FrontDoorStats } from './contract.ts'
  * | 504    | `upstream_timeout`     | no connection within the connect timeout                                      |
  *
  * Everything else comes from the server in the sandbox and is passed on as it is, redirects included. An answer that
- * ends short, and every stream of a sandbox that ends, is broken off with a TCP reset, never ended cleanly.
+ * ends short, and every stream of a sandbox that ends, is broken off with a TCP reset, never ended cleanly: over HTTP/2
+ * with RST_STREAM (INTERNAL_ERROR), over TLS without close_notify.
+ *
+ * `listenTls` serves the same over TLS 1.2 and newer, HTTP/2 for clients that ask for it. WebSockets use HTTP/1.1.
  */
 export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
   return new HttpFrontDoor(options);

@@ -240,3 +240,50 @@ test('odd requests are answered or reset, and the door goes on', async () => {
   assert.equal((await other.ask({})).body.toString(), 'control');
   assert.ok(seen.includes('/'));
 });
+
+test('whoever does not read holds the other side back, in both directions', async () => {
+  await using tls = await openTlsHouse();
+  let poured = 0;
+  const held: IncomingMessage[] = [];
+  using client = await withGuest(tls, (request, response) => {
+    if (request.method === 'POST') {
+      held.push(request);
+      return;
+    }
+    const chunk = Buffer.alloc(64 * 1024);
+    const pour = () => {
+      for (;;) {
+        poured += chunk.length;
+        if (!response.write(chunk)) return;
+      }
+    };
+    response.on('drain', pour);
+    pour();
+  });
+  const MIB = 1024 * 1024;
+  const download = client.start({}, { endStream: true });
+  download.on('error', () => {});
+  await once(download, 'response');
+  const upload = client.start({ ':method': 'POST' });
+  upload.on('error', () => {});
+  let sent = 0;
+  const send = () => {
+    upload.write(Buffer.alloc(64 * 1024), (error) => {
+      if (error) return;
+      sent += 64 * 1024;
+      send();
+    });
+  };
+  send();
+  await eventually(() => held.length === 1, 'the upload has begun');
+  // What the kernel buffers on the way to the guest and back is most of it.
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  const [pouredBefore, sentBefore] = [poured, sent];
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  assert.deepEqual([poured, sent], [pouredBefore, sentBefore], 'both stand still');
+  assert.ok(poured < 24 * MIB && sent < 24 * MIB, `${poured} and ${sent} bytes`);
+  download.destroy();
+  held[0]?.resume();
+  await eventually(() => sent > sentBefore + 8 * MIB, 'the upload goes on');
+  upload.destroy();
+});

@@ -1,3 +1,4 @@
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ensureDevelopmentCertificate } from '../../certificates/make/development-certificate.ts';
 import type { Config } from '../../config/schema.ts';
@@ -23,6 +24,8 @@ const DEFAULT_DOMAIN = 'aenv.localhost';
 export async function cert({ config, domain: asked, out, output, signal }: CertOptions): Promise<void> {
   const domain = asked ?? config.proxy.domains[0]?.replace(/:\d+$/, '') ?? DEFAULT_DOMAIN;
   const dir = out ?? join(config.home, 'tls');
+  // As the daemon makes it, which may come later.
+  if (out === undefined) await mkdir(config.home, { recursive: true, mode: 0o711 });
   const made = await ensureDevelopmentCertificate({ domain, dir, signal });
   const until = made.validTo.toISOString().slice(0, 10);
   const verb = made.made.certificate ? 'New certificate' : 'Certificate';

@@ -43,9 +43,9 @@ function judge(leaf: X509Certificate, config: Config, path: string): Finding {
     return fail(
       name,
       `${path} does not hold for ${bare.map((domain) => `*.${domain.replace(/:\d+$/, '')}`).join(', ')}`,
-      own
+      own && domains.length === 1
         ? `aenv cert --domain ${first.replace(/:\d+$/, '')}`
-        : 'get a certificate with the wildcard, or correct `proxy.domains`',
+        : 'get a certificate with the wildcard of each domain, or correct `proxy.domains`',
     );
   }
   if (days < WARN_DAYS) return warn(name, `${path} expires on ${day}`, renew);
