@@ -1,25 +1,14 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { test } from 'node:test';
 import { DOMAIN } from '../../certificates/testing/certificate-folder.ts';
-import { eventually } from '../../proxy/testing/clients.ts';
-import { rawSandbox } from '../../proxy/testing/house.ts';
-import { Http2Client, openTlsHouse, readReply, type TlsHouse } from '../testing/tls-clients.ts';
-
-async function withGuest(
-  tls: TlsHouse,
-  listener: (request: IncomingMessage, response: ServerResponse) => void,
-): Promise<Http2Client> {
-  const guest = await tls.house.serve('ia', listener);
-  return await Http2Client.open(tls, `${guest.port}-ia.${DOMAIN}`);
-}
+import { Http2Client, http2ToGuest, openTlsHouse, readReply } from '../testing/tls-clients.ts';
 
 test('heads pass: one Cookie, repeated fields, TE, no fields that are about a connection', async () => {
   await using tls = await openTlsHouse();
   let seen: string[] = [];
-  using client = await withGuest(tls, (request, response) => {
+  using client = await http2ToGuest(tls, (request, response) => {
     seen = request.rawHeaders;
     response.writeHead(201, [
       ...['Set-Cookie', 'a=1', 'Set-Cookie', 'b=2', 'X-Latin', 'caf\u00e9', 'X-Own', '1', 'X-Own', '2'],
@@ -50,7 +39,7 @@ test('heads pass: one Cookie, repeated fields, TE, no fields that are about a co
 
 test('bodies and trailers pass both ways, with many streams on one connection', async () => {
   await using tls = await openTlsHouse();
-  using client = await withGuest(tls, (request, response) => {
+  using client = await http2ToGuest(tls, (request, response) => {
     response.setHeader('Trailer', 'x-sum');
     const hash = createHash('sha256');
     request.on('data', (chunk: Buffer) => {
@@ -80,7 +69,7 @@ test('bodies and trailers pass both ways, with many streams on one connection', 
 
 test('answers without a body have none, and HEAD keeps its length', async () => {
   await using tls = await openTlsHouse();
-  using client = await withGuest(tls, (request, response) => {
+  using client = await http2ToGuest(tls, (request, response) => {
     if (request.method === 'HEAD') response.setHeader('Content-Length', '1234');
     else response.statusCode = 204;
     response.end();
@@ -93,7 +82,7 @@ test('answers without a body have none, and HEAD keeps its length', async () => 
 
 test('interim answers pass', async () => {
   await using tls = await openTlsHouse();
-  using client = await withGuest(tls, (_request, response) => {
+  using client = await http2ToGuest(tls, (_request, response) => {
     response.writeEarlyHints({ link: '</a.css>; rel=preload' });
     response.end('x');
   });
@@ -107,73 +96,6 @@ test('interim answers pass', async () => {
   assert.equal((await answer).body.toString(), 'control');
 });
 
-test('an answer that ends short and a sandbox that ends reset the stream; others on the connection go on', async () => {
-  await using tls = await openTlsHouse();
-  const port = await rawSandbox(tls.house, (socket, head) => {
-    if (head.startsWith('GET /whole')) socket.end('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwhole');
-    else if (head.startsWith('GET /length')) socket.end('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort');
-    else if (head.startsWith('GET /chunked'))
-      socket.end('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n');
-    else socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n');
-  });
-  using client = await Http2Client.open(tls, `${port}-ia.${DOMAIN}`);
-  for (const path of ['/length', '/chunked']) {
-    await assert.rejects(client.ask({ ':path': path }), /INTERNAL_ERROR/, path);
-  }
-  assert.equal((await client.ask({ ':path': '/whole' })).body.toString(), 'whole');
-  const endless = client.start({ ':path': '/endless' }, { endStream: true });
-  const reply = readReply(endless);
-  await once(endless, 'data');
-  tls.house.directory.end('ia');
-  await assert.rejects(reply, /INTERNAL_ERROR/);
-  const after = await client.ask({});
-  assert.equal(after.status, 502);
-  assert.equal((JSON.parse(after.body.toString()) as { error_code: string }).error_code, 'sandbox_gone');
-});
-
-test('a client that resets its stream or its connection within an upload leaves an upload that was cut', async () => {
-  await using tls = await openTlsHouse();
-  const ends: string[] = [];
-  let begun = 0;
-  const listener = (request: IncomingMessage) => {
-    request.once('data', () => begun++);
-    request.resume();
-    request.on('error', () => {});
-    request.on('end', () => ends.push('complete'));
-    request.on('close', () => ends.push(request.complete ? 'whole' : 'cut'));
-  };
-  using client = await withGuest(tls, listener);
-  const stream = client.start({ ':method': 'POST' });
-  stream.on('error', () => {});
-  stream.write('part');
-  await eventually(() => begun === 1, 'the upload has begun');
-  stream.destroy(new Error('given up'));
-  await eventually(() => ends.length === 1, 'the upload has ended');
-  const last = client.start({ ':method': 'POST' });
-  last.on('error', () => {});
-  last.write('part');
-  await eventually(() => begun === 2, 'the upload has begun');
-  client.session.destroy();
-  await eventually(() => ends.length === 2, 'the upload has ended');
-  assert.deepEqual(ends, ['cut', 'cut']);
-  await eventually(() => tls.house.door.stats().sandboxRequests === 0, 'nothing is under way');
-});
-
-test('an answer before the end of the upload arrives, and the rest of the upload is waived', async () => {
-  await using tls = await openTlsHouse({ drainMs: 100 }, (_request, response) => {
-    response.writeHead(413);
-    response.end('too much');
-  });
-  using client = await Http2Client.open(tls, DOMAIN);
-  const stream = client.start({ ':method': 'POST' });
-  const reply = readReply(stream);
-  stream.write(Buffer.alloc(1024 * 1024));
-  const begun = Date.now();
-  const { status, body } = await reply;
-  assert.deepEqual([status, body.toString()], [413, 'too much']);
-  assert.ok(Date.now() - begun < 5_000);
-});
-
 test('a Host that contradicts the authority is refused, and so is CONNECT', async () => {
   await using tls = await openTlsHouse();
   using client = await Http2Client.open(tls, DOMAIN);
@@ -183,27 +105,10 @@ test('a Host that contradicts the authority is refused, and so is CONNECT', asyn
   assert.equal((await readReply(connect)).status, 405);
 });
 
-test('connections without streams are closed after their time, those with a quiet stream stay', async () => {
-  await using tls = await openTlsHouse({ keepAliveTimeoutMs: 100 });
-  let finish = () => {};
-  using busy = await withGuest(tls, (_request, response) => {
-    response.writeHead(200);
-    response.write('first');
-    finish = () => void response.end('last');
-  });
-  const reply = busy.ask({});
-  using idle = await Http2Client.open(tls, DOMAIN);
-  await once(idle.session, 'close');
-  await new Promise((resolve) => setTimeout(resolve, 300));
-  finish();
-  assert.equal((await reply).body.toString(), 'firstlast');
-  await once(busy.session, 'close');
-});
-
 test('odd requests are answered or reset, and the door goes on', async () => {
   await using tls = await openTlsHouse();
   const seen: string[] = [];
-  using client = await withGuest(tls, (request, response) => {
+  using client = await http2ToGuest(tls, (request, response) => {
     seen.push(request.url ?? '');
     response.sendDate = false;
     response.writeHead(200, ['X-Odd', 'a', 'Trailer', 'x-t']);
@@ -239,51 +144,4 @@ test('odd requests are answered or reset, and the door goes on', async () => {
   using other = await Http2Client.open(tls, DOMAIN);
   assert.equal((await other.ask({})).body.toString(), 'control');
   assert.ok(seen.includes('/'));
-});
-
-test('whoever does not read holds the other side back, in both directions', async () => {
-  await using tls = await openTlsHouse();
-  let poured = 0;
-  const held: IncomingMessage[] = [];
-  using client = await withGuest(tls, (request, response) => {
-    if (request.method === 'POST') {
-      held.push(request);
-      return;
-    }
-    const chunk = Buffer.alloc(64 * 1024);
-    const pour = () => {
-      for (;;) {
-        poured += chunk.length;
-        if (!response.write(chunk)) return;
-      }
-    };
-    response.on('drain', pour);
-    pour();
-  });
-  const MIB = 1024 * 1024;
-  const download = client.start({}, { endStream: true });
-  download.on('error', () => {});
-  await once(download, 'response');
-  const upload = client.start({ ':method': 'POST' });
-  upload.on('error', () => {});
-  let sent = 0;
-  const send = () => {
-    upload.write(Buffer.alloc(64 * 1024), (error) => {
-      if (error) return;
-      sent += 64 * 1024;
-      send();
-    });
-  };
-  send();
-  await eventually(() => held.length === 1, 'the upload has begun');
-  // What the kernel buffers on the way to the guest and back is most of it.
-  await new Promise((resolve) => setTimeout(resolve, 500));
-  const [pouredBefore, sentBefore] = [poured, sent];
-  await new Promise((resolve) => setTimeout(resolve, 500));
-  assert.deepEqual([poured, sent], [pouredBefore, sentBefore], 'both stand still');
-  assert.ok(poured < 24 * MIB && sent < 24 * MIB, `${poured} and ${sent} bytes`);
-  download.destroy();
-  held[0]?.resume();
-  await eventually(() => sent > sentBefore + 8 * MIB, 'the upload goes on');
-  upload.destroy();
 });

@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
@@ -10,7 +11,8 @@ import { request as requestHttps } from 'node:https';
 import { join } from 'node:path';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
-import { certificateFolder } from '../../certificates/testing/certificate-folder.ts';
+import type { CertificateSource } from '../../certificates/source.ts';
+import { certificateFolder, DOMAIN } from '../../certificates/testing/certificate-folder.ts';
 import { WatchedCertificate } from '../../certificates/watched-certificate.ts';
 import { House } from '../../proxy/testing/house.ts';
 
@@ -19,6 +21,7 @@ export interface TlsHouse extends AsyncDisposable {
   readonly house: House;
   readonly port: number;
   readonly ca: string;
+  readonly certificate: CertificateSource;
   /** folder of cert.pem and key.pem, which the door watches */
   readonly dir: string;
 }
@@ -30,7 +33,7 @@ export async function openTlsHouse(...options: Parameters<typeof House.open>): P
   const house = await House.open(...options);
   const { url } = await house.door.listenTls({ host: '127.0.0.1', port: 0 }, certificate);
   return {
-    ...{ house, ca, dir },
+    ...{ house, ca, dir, certificate },
     port: Number(new URL(url).port),
     [Symbol.asyncDispose]: async () => {
       await house[Symbol.asyncDispose]();
@@ -124,6 +127,15 @@ export class Http2Client implements Disposable {
   [Symbol.dispose](): void {
     this.session.destroy();
   }
+}
+
+/** An HTTP/2 connection to a server in a sandbox of the house. */
+export async function http2ToGuest(
+  tls: TlsHouse,
+  listener: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<Http2Client> {
+  const guest = await tls.house.serve('ia', listener);
+  return await Http2Client.open(tls, `${guest.port}-ia.${DOMAIN}`);
 }
 
 /** Reads the answer on a stream; rejects when the stream is reset or cut. */

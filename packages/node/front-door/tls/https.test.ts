@@ -6,6 +6,7 @@ import { connect as connectTls } from 'node:tls';
 import { WebSocket, WebSocketServer } from 'ws';
 import { DOMAIN } from '../../certificates/testing/certificate-folder.ts';
 import { eventually, to } from '../../proxy/testing/clients.ts';
+import { House } from '../../proxy/testing/house.ts';
 import { askHttp1, Http2Client, openTlsHouse, tlsTo } from '../testing/tls-clients.ts';
 
 test('the daemon, hosts of sandboxes and routing headers are reached by verified TLS in both versions of HTTP', async () => {
@@ -98,4 +99,11 @@ test('a close lets requests under way finish, over HTTP/2 too, and does not wait
   await closed;
   assert.ok(Date.now() - begun < 4_000);
   idle.destroy();
+});
+
+test('an address that is taken is told, and the door can still be closed', async () => {
+  await using tls = await openTlsHouse();
+  await using other = await House.open();
+  const address = { host: '127.0.0.1', port: tls.port };
+  await assert.rejects(other.door.listenTls(address, tls.certificate), { code: 'port_in_use' });
 });
