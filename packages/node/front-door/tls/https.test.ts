@@ -12,16 +12,17 @@ import { askHttp1, Http2Client, openTlsHouse, tlsTo } from '../testing/tls-clien
 test('the daemon, hosts of sandboxes and routing headers are reached by verified TLS in both versions of HTTP', async () => {
   await using tls = await openTlsHouse();
   const guest = await tls.house.serve('ia', (request, response) => {
-    response.end(`${request.headers.host} ${request.url} ${request.headers['x-forwarded-proto']}`);
+    const { host, 'x-forwarded-proto': proto, 'x-forwarded-for': from } = request.headers;
+    response.end(`${host} ${request.url} ${proto} ${from}`);
   });
   const label = `${guest.port}-ia.${DOMAIN}`;
   const cases = [
     { host: `api.${DOMAIN}`, headers: {}, body: 'control' },
-    { host: label, headers: {}, body: `${label}:${tls.port} /x https` },
+    { host: label, headers: {}, body: `${label}:${tls.port} /x https 127.0.0.1` },
     {
       host: `sandbox.${DOMAIN}`,
       headers: to('ia', guest.port),
-      body: `sandbox.${DOMAIN}:${tls.port} /x https`,
+      body: `sandbox.${DOMAIN}:${tls.port} /x https 127.0.0.1`,
     },
   ];
   for (const { host, headers, body } of cases) {
