@@ -15,7 +15,7 @@ export const MESSAGE_MAX = 4 * 1024 * 1024;
 
 /**
  * Serves a method to JSON clients, which all of E2B's are. The library has layers for every protocol, codec and
- * interceptor that there is; in an emulated guest a call through them takes five times as long as one through this.
+ * interceptor that there is; in an emulated guest a call through them takes about twice as long as one through this.
  */
 export async function serveJson(
   method: Method,
