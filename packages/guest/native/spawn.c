@@ -136,12 +136,14 @@ static void reset_oom_score(void)
 	close(fd);
 }
 
+/* The C library keeps a few real-time signals to itself and refuses to change them; the kernel does not. */
 static void reset_signals(void)
 {
+	static const unsigned long by_default[8];
 	sigset_t none;
 
 	for (int number = 1; number < NSIG; number++)
-		signal(number, SIG_DFL);
+		syscall(SYS_rt_sigaction, number, by_default, NULL, NSIG / 8);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
