@@ -4,6 +4,7 @@
  *
  * Arguments, all optional: names of measurements; `--quick` for few samples; `--list`.
  */
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { prepareTests } from '../tools/test/prepare.ts';
 import { type BenchArguments, parseArguments } from './arguments.ts';
 import { type BenchHost, openHost } from './host/bench-host.ts';
@@ -39,8 +40,15 @@ async function main(): Promise<number> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => end.abort(new Error(`told to end by ${signal}`)));
   }
-  await prepareTests(end.signal);
-  const host = await openHost(end.signal);
+  let host: BenchHost;
+  try {
+    await prepareTests(end.signal);
+    host = await openHost(end.signal);
+  } catch (error) {
+    const { message, remediation } = AenvError.from(error);
+    console.error(`bench: ${message}${remediation === '' ? '' : `\n${remediation}`}`);
+    return 1;
+  }
   return await measureAll(wanted, host, end.signal);
 }
 
