@@ -21,18 +21,11 @@ export class InitHandler {
   readonly #system: GuestSystem;
   readonly #log: Log;
   #last: Promise<unknown> = Promise.resolve();
-  readonly #first = Promise.withResolvers<void>();
 
   constructor(state: StateStore, system: GuestSystem, log: Log) {
     this.#state = state;
     this.#system = system;
     this.#log = log;
-    if (state.current.hostSecret !== undefined) this.#first.resolve();
-  }
-
-  /** Resolves when the first call has been answered; at once after a restart. */
-  get initialised(): Promise<void> {
-    return this.#first.promise;
   }
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -43,7 +36,6 @@ export class InitHandler {
     this.#last = turn.catch(() => {});
     await turn;
     sendEmpty(response, { 'x-envd-version': ENVD_VERSION, [BOOT_ID_HEADER]: await this.#system.bootId() });
-    this.#first.resolve();
   }
 
   /**

@@ -15,8 +15,6 @@ import { createRouter } from './router.ts';
 /** A running envd. */
 export interface Envd {
   readonly port: number;
-  /** Resolves when the host has said who this guest is. */
-  readonly initialised: Promise<void>;
   /** Loads what the first call of a client needs, so that it does not have to wait for it. */
   warmUp(): Promise<void>;
   /** Ends all connections and all processes that were started here. */
@@ -59,7 +57,6 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   const port = await listen(server, options);
   return {
     port,
-    initialised: init.initialised,
     async warmUp() {
       await rpc();
     },
