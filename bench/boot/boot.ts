@@ -54,7 +54,7 @@ function rows(bench: Bench, ours: readonly EnvdBoot[], bare: readonly BareBoot[]
       {
         bareInit: summarise(init),
         bareRuntime: summarise(runtime),
-        note: `unit of the series: ms; bare: the same kernel, QEMU and memory, ${bench.host.facts.node.split('.')[0]} with a trivial server`,
+        note: `series in ms; bare: the same kernel, QEMU and memory, ${bench.host.facts.node.split('.')[0]} with a trivial server`,
       },
     ),
     ratioRow('boot/envd over bare boot to init', { envd, bare: init }),
