@@ -1,0 +1,17 @@
+/**
+ * Immutable bytes of known length: a file, a slice of another blob, an unpacked ZFile, or a registry's blob behind a
+ * cache. Offsets and lengths are bytes; a range that is not inside `[0, size)` is a programming error and throws
+ * `RangeError`.
+ */
+export interface BlobSource {
+  readonly size: number;
+  /**
+   * Reads `target.length` bytes at `offset` if that needs neither the network nor a wait.
+   * @returns false if the bytes are not at hand: `target` is untouched and the caller takes `read`
+   * @throws AenvError `layer_corrupt` if a checksum or a length does not hold
+   */
+  readSync(target: Uint8Array, offset: number): boolean;
+  /** @throws AenvError `layer_corrupt`, `layer_unavailable` (the network stays away for longer than allowed) */
+  read(target: Uint8Array, offset: number, signal?: AbortSignal): Promise<void>;
+  close(): Promise<void>;
+}
