@@ -213,6 +213,65 @@ const registry = {
     summary: 'The image is damaged or uses something that is not supported.',
     remediation: 'The message names the blob or the entry; build or push the image again.',
   },
+  image_reference_invalid: {
+    status: 400,
+    summary: 'This is not the name of an image.',
+    remediation: 'Use NAME, HOST/NAME:TAG or HOST/NAME@sha256:DIGEST; on this host also oci:DIR or an archive.',
+  },
+  image_not_found: {
+    status: 404,
+    summary: 'The registry has no such image, or no such tag.',
+    remediation: 'Check the spelling and the tag; names without a host are looked up in `registry.search`.',
+  },
+  image_platform_missing: {
+    status: 400,
+    summary: 'The image exists, but not for the platform of this host.',
+    remediation: 'The message lists the platforms that it has; push the image for this one too.',
+  },
+  digest_mismatch: {
+    status: 502,
+    summary: 'What a registry or a mirror delivered is not what its digest says.',
+    remediation: 'The message has both digests. Try again; if it stays, the registry or a proxy before it is damaged.',
+    retryable: true,
+  },
+  registry_auth: {
+    status: 400,
+    summary: 'The registry refuses to give the image to these credentials, or to nobody without any.',
+    remediation: "Log in with `docker login HOST`, or correct the credentials in Docker's config.json.",
+  },
+  registry_unavailable: {
+    status: 503,
+    summary: 'The registry cannot be reached, or answers with errors.',
+    remediation: 'The message names the host and the reason; check the network, then try again.',
+    retryable: true,
+  },
+  registry_rate_limited: {
+    status: 503,
+    summary: 'The registry asks to wait for longer than is allowed.',
+    remediation: 'Try again later; logged-in users and mirrors (`registry.mirrors`) usually have higher limits.',
+    retryable: true,
+  },
+  registry_untrusted: {
+    status: 502,
+    summary: 'The certificate of the registry is not signed by an authority that this host trusts.',
+    remediation: 'Give its authority in `registry.ca` as HOST=FILE, or list the host in `registry.insecure`.',
+  },
+  registry_address_refused: {
+    status: 400,
+    summary: 'The registry, or where it leads to, has an address that is not for requests of this kind.',
+    remediation: 'Link-local and metadata addresses are refused always, private ones when a public registry leads there.',
+  },
+  layer_corrupt: {
+    status: 500,
+    summary: 'A layer is damaged: a checksum, a length or a structure does not hold.',
+    remediation: 'The message names the layer and the place; remove it and pull or build the template again.',
+  },
+  layer_unavailable: {
+    status: 503,
+    summary: 'A part of a layer is not here yet, and its registry has not answered for longer than is allowed.',
+    remediation: 'Check the network to the registry in the message; `registry.offline_after_seconds` is the limit.',
+    retryable: true,
+  },
   ledger_failed: {
     status: 500,
     summary: 'The ledger could not be read or written.',
