@@ -23,6 +23,13 @@ export interface LayerStack {
  */
 export type Durability = 'relaxed' | 'strict';
 
+/** One write; offset and length of the data are multiples of 512. */
+export interface WriteOp {
+  readonly data: Uint8Array;
+  /** bytes */
+  readonly offset: number;
+}
+
 /** A layer that can be written, in the reference's append-only form: a data file and an index log. */
 export interface WritableLayer {
   readonly virtualSize: number;
@@ -33,6 +40,8 @@ export interface WritableLayer {
    * @throws AenvError `no_space`
    */
   write(data: Uint8Array, offset: number): void;
+  /** The same for several writes at once, in their order: one system call for the data, one for the index log. */
+  writeAll(writes: readonly WriteOp[]): void;
   /** From now on the range reads as zeros, whatever lower layers have. */
   zero(offset: number, length: number): void;
   /**
@@ -49,9 +58,9 @@ export interface WritableLayer {
   /** Concurrent calls share their syncs. */
   flush(durability: Durability): Promise<void>;
   /**
-   * No write comes any more: from now on this is an immutable layer, at once readable through a stack. Sealing the files
-   * (index and trailer appended, synced, renamed to `overlaybd.sealed`) goes on in the background; `durable` resolves
-   * when it has all reached the disk.
+   * No write comes any more: from now on this is an immutable layer. Returns at once, whatever its size: `lookup` and
+   * `readDataSync` go on working until `close`, and sealing the files (index and trailer appended, synced, renamed to
+   * `overlaybd.sealed`) goes on in the background; `durable` resolves when it has all reached the disk.
    */
   freeze(): FrozenLayer;
   close(): Promise<void>;
