@@ -1,139 +1,108 @@
 /*
- * xattr   Serves extended attributes below "user." (xattr(7)) until stdin ends. Records end with a NUL byte; values are
- * in hexadecimal, because they may hold any byte. Links are not followed. Requests, and their answers in order ("|" stands
- * between records):
+ * xattr   Serves attributes of files until stdin ends. Records end with a NUL byte. Links are not followed. Requests ("|"
+ * stands between records):
  *
- *   get PATH                 COUNT, then COUNT times NAME | VALUE
- *   set PATH | NAME | VALUE  0
- *   remove PATH | NAME       0
+ *   get PATH                   answers NAME | VALUE for each attribute (xattr(7)) below "user.e2b." without a NUL in it
+ *   set PATH | NAME | VALUE
+ *   copy FROM | TO             gives TO the owner, the attributes, the mode and the times of FROM
  *
- * A number below 0 is -ERRNO: it failed, and nothing follows.
+ * The last record of each answer is an error number, 0 for none.
  */
 #define _GNU_SOURCE
 #include "native.h"
 #include "records.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
-#define VALUE_MAX 65536
+#define PREFIX "user.e2b."
 
-static const char digits[] = "0123456789abcdef";
+/* XATTR_LIST_MAX and XATTR_SIZE_MAX of linux/limits.h */
+static char names[65536], value[65536 + 1];
 
-static int answer_number(int number)
+static void answer(const char *text)
 {
-	char text[16];
-	int length = snprintf(text, sizeof text, "%d", number);
-
-	return write_all(1, text, (size_t)length + 1);
-}
-
-static int is_ours(const char *name)
-{
-	return strncmp(name, "user.", 5) == 0;
+	fwrite(text, 1, strlen(text) + 1, stdout);
 }
 
 static int get(const char *path)
 {
-	static char names[VALUE_MAX], value[VALUE_MAX], hex[2 * VALUE_MAX + 1];
 	ssize_t size = llistxattr(path, names, sizeof names);
-	int count = 0;
 
-	/* a file system without attributes has none */
-	if (size < 0)
-		return answer_number(errno == ENOTSUP ? 0 : -errno);
-	for (char *name = names; name < names + size; name += strlen(name) + 1)
-		count += is_ours(name);
-	if (answer_number(count) != 0)
-		return -1;
 	for (char *name = names; name < names + size; name += strlen(name) + 1) {
-		ssize_t length;
+		ssize_t length = strncmp(name, PREFIX, strlen(PREFIX)) != 0 ? -1 :
+				 lgetxattr(path, name, value, sizeof value - 1);
 
-		if (!is_ours(name))
+		if (length < 0 || memchr(value, '\0', (size_t)length) != NULL)
 			continue;
-		/* gone meanwhile: the count has been said, so it is empty */
-		length = lgetxattr(path, name, value, sizeof value);
-		if (length < 0)
-			length = 0;
-		for (ssize_t i = 0; i < length; i++) {
-			hex[2 * i] = digits[(unsigned char)value[i] >> 4];
-			hex[2 * i + 1] = digits[(unsigned char)value[i] & 15];
-		}
-		hex[2 * length] = '\0';
-		if (write_all(1, name, strlen(name) + 1) != 0 || write_all(1, hex, 2 * (size_t)length + 1) != 0)
-			return -1;
+		value[length] = '\0';
+		answer(name);
+		answer(value);
 	}
-	return 0;
+	return size < 0 ? errno : 0;
 }
 
-static int nibble(char c)
+static int copy(const char *from, const char *to)
 {
-	const char *found = c == '\0' ? NULL : strchr(digits, c);
+	struct stat like;
+	ssize_t size;
 
-	return found == NULL ? -1 : (int)(found - digits);
-}
+	/* a change of the owner takes capabilities and the bits of the mode for users away, so it comes first */
+	if (lstat(from, &like) != 0 || lchown(to, like.st_uid, like.st_gid) != 0)
+		return errno;
+	size = llistxattr(from, names, sizeof names);
+	for (char *name = names; name < names + size; name += strlen(name) + 1) {
+		ssize_t length = lgetxattr(from, name, value, sizeof value - 1);
 
-/* Decodes in place. The length, or -1. */
-static ssize_t from_hex(char *text)
-{
-	size_t length = strlen(text);
-
-	if (length % 2 != 0)
-		return -1;
-	for (size_t i = 0; i < length; i += 2) {
-		int high = nibble(text[i]), low = nibble(text[i + 1]);
-
-		if (high < 0 || low < 0)
-			return -1;
-		text[i / 2] = (char)(high << 4 | low);
+		/* where the other file system has no such attributes, there are none */
+		if (length >= 0 && lsetxattr(to, name, value, (size_t)length, 0) != 0 && errno != ENOTSUP)
+			return errno;
 	}
-	return (ssize_t)(length / 2);
+	if (!S_ISLNK(like.st_mode) && fchmodat(AT_FDCWD, to, like.st_mode & 07777, AT_SYMLINK_NOFOLLOW) != 0)
+		return errno;
+	return utimensat(AT_FDCWD, to, (struct timespec[]){ like.st_atim, like.st_mtim }, AT_SYMLINK_NOFOLLOW) == 0 ?
+	       0 : errno;
 }
 
 int xattr_main(int argc, char **argv)
 {
 	static struct record_reader input;
-	char *request, path[RECORD_MAX], name[512];
+	static char output[65536];
+	char *record, path[RECORD_MAX], name[RECORD_MAX], number[16];
 
 	(void)argv;
 	if (argc != 1) {
 		fputs("usage: xattr < REQUESTS\n", stderr);
 		return EXIT_USAGE;
 	}
-	while ((request = read_record(&input)) != NULL) {
-		int is_set = strncmp(request, "set ", 4) == 0, result = -EINVAL;
+	setvbuf(stdout, output, _IOFBF, sizeof output);
+	while ((record = read_record(&input)) != NULL) {
+		int is_set = strncmp(record, "set ", 4) == 0, result;
 
-		if (strncmp(request, "get ", 4) == 0) {
-			if (get(request + 4) != 0)
-				return 1;
-			continue;
-		}
-		if (!is_set && strncmp(request, "remove ", 7) != 0)
-			return EXIT_USAGE;
-		snprintf(path, sizeof path, "%s", request + (is_set ? 4 : 7));
-		request = read_record(&input);
-		if (request == NULL)
-			return EXIT_USAGE;
-		if (snprintf(name, sizeof name, "%s", request) < (int)sizeof name && is_ours(name))
-			result = 0;
-		if (is_set) {
-			ssize_t length;
-
-			request = read_record(&input);
-			if (request == NULL)
+		if (strncmp(record, "get ", 4) == 0) {
+			result = get(record + 4);
+		} else {
+			if (!is_set && strncmp(record, "copy ", 5) != 0)
 				return EXIT_USAGE;
-			length = from_hex(request);
-			if (length < 0)
-				result = -EINVAL;
-			if (result == 0 && lsetxattr(path, name, request, (size_t)length, 0) != 0)
-				result = -errno;
-		} else if (result == 0 && lremovexattr(path, name) != 0) {
-			result = -errno;
+			snprintf(path, sizeof path, "%s", record + (is_set ? 4 : 5));
+			record = read_record(&input);
+			if (record == NULL)
+				return EXIT_USAGE;
+			snprintf(name, sizeof name, "%s", record);
+			if (is_set && (record = read_record(&input)) == NULL)
+				return EXIT_USAGE;
+			result = !is_set ? copy(path, name) :
+				 lsetxattr(path, name, record, strlen(record), 0) == 0 ? 0 : errno;
 		}
-		if (answer_number(result) != 0)
+		snprintf(number, sizeof number, "%d", result);
+		answer(number);
+		/* the answers to requests that came together go together */
+		if (!has_record(&input) && fflush(stdout) != 0)
 			return 1;
 	}
 	return 0;
