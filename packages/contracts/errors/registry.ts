@@ -272,6 +272,11 @@ const registry = {
     remediation: 'Check the network to the registry in the message; `registry.offline_after_seconds` is the limit.',
     retryable: true,
   },
+  io_failed: {
+    status: 500,
+    summary: 'The disk of the host failed while a layer was read or written.',
+    remediation: 'The message names the file; look at the kernel log of the host, then start the sandbox again.',
+  },
   ledger_failed: {
     status: 500,
     summary: 'The ledger could not be read or written.',
