@@ -1,4 +1,10 @@
-import type { Durability, WriteOp } from '../layers/contract.ts';
+import type { Durability } from '../layers/contract.ts';
+
+/** One write, in bytes. */
+export interface WriteOp {
+  readonly data: Uint8Array;
+  readonly offset: number;
+}
 
 /**
  * What an export serves: a disk of a fixed size. All offsets and lengths are bytes, inside `[0, size)` (checked by the
@@ -12,8 +18,8 @@ export interface Volume {
   read(target: Uint8Array, offset: number, signal?: AbortSignal): Promise<void> | undefined;
   /** @throws AenvError `no_space` */
   write(data: Uint8Array, offset: number): void;
-  /** Several writes at once, in their order, with few system calls. When it throws, any of them may have happened. */
-  writeAll(writes: readonly WriteOp[]): void;
+  /** Several writes at once, later ones over earlier ones. When it throws, any of them may have happened. */
+  writeMany(writes: readonly WriteOp[]): void;
   zero(offset: number, length: number): void;
   discard(offset: number, length: number): void;
   /** With the volume's own durability; `strict` for a write that asks for forced unit access (FUA). */
