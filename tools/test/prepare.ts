@@ -1,11 +1,13 @@
 import { ensureGuestAssets } from '@aenv/guest/assets.ts';
+import { ensureRegistryProgram } from '@aenv/images/testing/debian-registry.ts';
 import { loadConfig } from '../../packages/node/config/load.ts';
 import { prepareHost } from '../../packages/node/host/setup/prepare.ts';
 import { Progress } from '../../packages/node/host/terminal/progress.ts';
 
 /**
- * What the suites need on this host, as `aenv up` sets it up: packages, QEMU, what virtual machines boot, the base image.
- * It stays cached, so that only the first run on a machine takes minutes. Tells the tests where the native program is.
+ * What the suites need on this host, as `aenv up` sets it up: packages, QEMU, what virtual machines boot, the base image;
+ * and a registry. It stays cached, so that only the first run on a machine takes minutes. Tells the tests where the native
+ * program and the registry are.
  */
 export async function prepareTests(signal: AbortSignal): Promise<void> {
   const config = loadConfig({ env: process.env });
@@ -14,6 +16,10 @@ export async function prepareTests(signal: AbortSignal): Promise<void> {
   const assets = await progress.step('native program', (log) =>
     ensureGuestAssets({ assetsDir: config.assets, log, signal }),
   );
+  const registry = await progress.step('registry for tests', (log) =>
+    ensureRegistryProgram({ assetsDir: config.assets, log, signal }),
+  );
   process.env.AENV_ASSETS = config.assets;
   process.env.AENV_NATIVE = assets.native.path;
+  process.env.AENV_TEST_REGISTRY = registry;
 }

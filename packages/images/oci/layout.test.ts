@@ -68,7 +68,10 @@ test('when no platform fits, those that are there are listed', async () => {
   const newer = await layout.image([], { platform: { os: 'linux', architecture: 'amd64', variant: 'v3' } });
   const attestation = { ...arm, platform: { os: 'unknown', architecture: 'unknown' } };
   await layout.index(await layout.nested([arm, newer, attestation]));
-  await refused(/no image for linux\/amd64 in the layout: it has linux\/amd64\/v3, linux\/arm\/v7$/);
+  await assert.rejects(read(), {
+    code: 'image_platform_missing',
+    message: /no image for linux\/amd64 in the layout: it has linux\/amd64\/v3, linux\/arm\/v7$/,
+  });
 });
 
 test('an image is chosen by its reference when one is asked for', async () => {
