@@ -1,6 +1,6 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { BlobSource } from '../../blob/contract.ts';
-import { openFile } from '../../blob/file-source.ts';
+import { openLayerFile } from '../../blob/open-layer-blob.ts';
 import { MAX_LAYERS, NULL_UUID } from '../../lsmt/format.ts';
 import { merge } from '../../lsmt/overlay.ts';
 import { inSlices } from '../../lsmt/slices.ts';
@@ -18,9 +18,9 @@ export interface LayerRef extends OpenLayerLimits {
   readonly open: () => Promise<BlobSource>;
 }
 
-/** A sealed layer in a file of this host, without wrappers. */
-export function fileLayer(path: string): LayerRef {
-  return { key: path, open: () => openFile(path) };
+/** A sealed layer in a file of this host, wrapped or not. */
+export function fileLayer(path: string, limits: OpenLayerLimits = {}): LayerRef {
+  return { key: path, open: () => openLayerFile(path), ...limits };
 }
 
 interface OpenChain {
