@@ -5,6 +5,8 @@ import { normalHost } from '../reference/reference.ts';
 export interface RegistrySettings {
   /** hosts for names that have none */
   readonly search: readonly string[];
+  /** hosts that images may come from; undefined: from all */
+  readonly allowed: ReadonlySet<string> | undefined;
   /** hosts whose certificates are not looked at, and that may speak plain HTTP */
   readonly insecure: ReadonlySet<string>;
   /** by host: what is asked before it */
@@ -23,6 +25,7 @@ export interface Mirror {
 /** The section `registry` of the configuration, as text. */
 export interface RegistryConfig {
   readonly search: readonly string[];
+  readonly allowed?: readonly string[] | undefined;
   readonly insecure: readonly string[];
   /** `HOST=MIRROR[/PREFIX]`, several of one host in the order in which they are tried */
   readonly mirrors: readonly string[];
@@ -42,6 +45,7 @@ export function registrySettings(config: RegistryConfig): RegistrySettings {
   }
   return {
     search: config.search.map((host) => hostOf('search', host)),
+    allowed: config.allowed === undefined ? undefined : new Set(config.allowed.map((host) => hostOf('allowed', host))),
     insecure: new Set(config.insecure.map((host) => hostOf('insecure', host))),
     mirrors,
     authorities: new Map(config.ca.map((entry) => pair('ca', entry))),

@@ -69,6 +69,7 @@ export class Authenticator {
       : new AenvError(
           'registry_auth',
           `registry ${host} does not give ${repository} without credentials${because}, and there are none for it`,
+          { details: { anonymous: true } },
         );
   }
 
