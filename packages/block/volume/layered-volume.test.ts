@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { LayerStack } from '../layers/contract.ts';
+import { LayeredVolume } from './layered-volume.ts';
+import { VolumeLab } from './testing/lab.ts';
+
+const MIB = 1024 * 1024;
+const SIZE = 64 * MIB;
+
+async function read(volume: LayeredVolume, offset: number, length: number): Promise<Buffer> {
+  const target = Buffer.alloc(length, 0xee);
+  await volume.read(target, offset);
+  return target;
+}
+
+test('a swap leaves what was written readable and immutable, and takes no longer for a large layer', async () => {
+  await using lab = await VolumeLab.open(SIZE);
+  const volume = await lab.volume([]);
+  for (let at = 0; at < SIZE; at += MIB) volume.write(Buffer.alloc(MIB, 7), at);
+  const next = await lab.layer();
+  const begin = performance.now();
+  const frozen = volume.swap(next);
+  const ms = performance.now() - begin;
+  volume.write(Buffer.alloc(4096, 9), 4096);
+  assert.ok((await read(volume, 0, 4096)).equals(Buffer.alloc(4096, 7)));
+  assert.ok((await read(volume, 4096, 4096)).equals(Buffer.alloc(4096, 9)));
+  const { path } = await frozen.durable;
+  await frozen.close();
+  const fork = await lab.volume([path]);
+  assert.ok((await read(fork, 4096, 4096)).equals(Buffer.alloc(4096, 7)));
+  assert.ok(ms < 20, `${ms} ms`);
+  await Promise.all([volume.close(), fork.close()]);
+});
+
+test('trimming what is empty already adds nothing', async () => {
+  await using lab = await VolumeLab.open(SIZE);
+  const volume = await lab.volume([]);
+  for (let at = 0; at < 40; at++) volume.write(Buffer.alloc(4096, 1), at * 65_536);
+  volume.discard(0, SIZE);
+  assert.equal(volume.usage.live, 0);
+  assert.deepEqual([...volume.dataRanges(0, SIZE)], []);
+  assert.ok((await read(volume, 0, SIZE)).every((byte) => byte === 0));
+  await volume.close();
+});
+
+test('a strict flush after a swap waits for the frozen layer too', async () => {
+  await using lab = await VolumeLab.open(SIZE);
+  const volume = await lab.volume([], { durability: 'strict' });
+  volume.write(Buffer.alloc(4096, 1), 0);
+  let sealed = false;
+  const frozen = await lab.swap(volume);
+  void frozen.durable.then(() => {
+    sealed = true;
+  });
+  await volume.flush();
+  assert.equal(sealed, true);
+  await volume.close();
+});
+
+test('reads that wait for a lower layer keep its stack open through a swap and a replacement', async () => {
+  await using lab = await VolumeLab.open(SIZE);
+  const gate = Promise.withResolvers<void>();
+  const closed: string[] = [];
+  const slow = (name: string): LayerStack => ({
+    virtualSize: SIZE,
+    readSync: () => false,
+    read: async (target) => {
+      await gate.promise;
+      assert.ok(!closed.includes(name), 'closed under a read');
+      target.fill(3);
+    },
+    *dataRanges(offset, length) {
+      yield { offset, length };
+    },
+    over: () => slow(`${name}+`),
+    close: async () => {
+      closed.push(name);
+    },
+  });
+  const upper = await lab.layer();
+  const volume = new LayeredVolume({ id: 'v', size: SIZE, durability: 'relaxed', stack: slow('a'), upper });
+  volume.write(Buffer.alloc(512, 1), 512);
+  const reading = read(volume, 0, 2048);
+  await lab.swap(volume);
+  const second = read(volume, 0, 512);
+  volume.replaceStack(slow('b'));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(closed, []);
+  const closing = volume.close();
+  gate.resolve();
+  const expected = Buffer.concat([Buffer.alloc(512, 3), Buffer.alloc(512, 1), Buffer.alloc(1024, 3)]);
+  assert.ok((await reading).equals(expected));
+  assert.ok((await second).equals(Buffer.alloc(512, 3)));
+  await closing;
+  assert.deepEqual(closed.sort(), ['a', 'a+', 'b']);
+});

@@ -1,0 +1,175 @@
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import type { Durability, FrozenLayer, LayerStack, WritableLayer } from '../layers/contract.ts';
+import type { Volume, WriteOp } from './contract.ts';
+import { hullOf, overlaid, type Range } from './ranges.ts';
+import { StackUse } from './stack-use.ts';
+
+/** More pieces than this are zeroed as one, with what lies between them: an entry each would only make the index long. */
+const MOST_PIECES = 16;
+
+export interface LayeredVolumeParts {
+  readonly id: string;
+  /** bytes, a multiple of 512; what lower layers have beyond it is not seen */
+  readonly size: number;
+  readonly durability: Durability;
+  /** taken over */
+  readonly stack: LayerStack;
+  /** taken over; its disk is of this size */
+  readonly upper: WritableLayer;
+}
+
+/**
+ * A disk of read-only layers and a writable one above them. Everything but a read that has to wait for a lower layer is
+ * done at once; so is the exchange of the upper, which is what a snapshot takes of the disk.
+ */
+export class LayeredVolume implements Volume {
+  readonly id: string;
+  readonly size: number;
+  readonly readOnly = false;
+  readonly #durability: Durability;
+  #stack: StackUse;
+  #upper: WritableLayer;
+  /** frozen layers that are not on the disk yet: a strict flush waits for them too */
+  readonly #sealing = new Set<Promise<unknown>>();
+  #closed = false;
+
+  constructor(parts: LayeredVolumeParts) {
+    this.id = parts.id;
+    this.size = parts.size;
+    this.#durability = parts.durability;
+    this.#stack = new StackUse(parts.stack);
+    this.#upper = parts.upper;
+  }
+
+  /** Bytes of the writable layer's data file, and those of them that are still read. */
+  get usage(): { readonly total: number; readonly live: number } {
+    return this.#upper.usage;
+  }
+
+  get upperUuid(): string {
+    return this.#upper.uuid;
+  }
+
+  read(target: Uint8Array, offset: number, signal?: AbortSignal): Promise<void> | undefined {
+    const end = offset + target.length;
+    let waits: Promise<void>[] | undefined;
+    let at = offset;
+    const gap = (until: number) => {
+      if (until <= at) return;
+      const part = at === offset && until === end ? target : target.subarray(at - offset, until - offset);
+      if (this.#stack.stack.readSync(part, at)) return;
+      waits ??= [];
+      waits.push(this.#stack.read(part, at, signal));
+    };
+    this.#upper.lookup(offset, target.length, (start, length, place, zeroed) => {
+      gap(start);
+      at = start + length;
+      const part = length === target.length ? target : target.subarray(start - offset, at - offset);
+      if (zeroed) part.fill(0);
+      else this.#upper.readDataSync(part, place);
+    });
+    gap(end);
+    return waits === undefined ? undefined : all(waits);
+  }
+
+  write(data: Uint8Array, offset: number): void {
+    this.#mustBeOpen();
+    this.#upper.write(data, offset);
+  }
+
+  writeMany(writes: readonly WriteOp[]): void {
+    this.#mustBeOpen();
+    const [first] = writes;
+    if (writes.length === 1 && first !== undefined) this.#upper.write(first.data, first.offset);
+    else this.#upper.writeMany(writes);
+  }
+
+  /** What reads as zeros already is left alone, so that trimming free space over and over costs nothing. */
+  zero(offset: number, length: number): void {
+    this.#mustBeOpen();
+    const pieces: Range[] = [];
+    for (const range of this.dataRanges(offset, length)) {
+      pieces.push(range);
+      if (pieces.length > MOST_PIECES) break;
+    }
+    if (pieces.length <= MOST_PIECES) for (const piece of pieces) this.#upper.zero(piece.offset, piece.length);
+    else {
+      const { offset: start } = hullOf(pieces);
+      this.#upper.zero(start, offset + length - start);
+    }
+  }
+
+  discard(offset: number, length: number): void {
+    this.zero(offset, length);
+  }
+
+  async flush(atLeast?: Durability): Promise<void> {
+    const strict = this.#durability === 'strict' || atLeast === 'strict';
+    await this.#upper.flush(strict ? 'strict' : 'relaxed');
+    if (strict) await Promise.all(this.#sealing);
+  }
+
+  *dataRanges(offset: number, length: number): Generator<Range> {
+    const parts: (Range & { readonly zeroed: boolean })[] = [];
+    this.#upper.lookup(offset, length, (start, count, _place, zeroed) =>
+      parts.push({ offset: start, length: count, zeroed }),
+    );
+    let last: { offset: number; length: number } | undefined;
+    for (const range of overlaid({ offset, length }, parts, (gap) =>
+      this.#stack.stack.dataRanges(gap.offset, gap.length),
+    )) {
+      if (last !== undefined && last.offset + last.length === range.offset) {
+        last.length += range.length;
+        continue;
+      }
+      if (last !== undefined) yield last;
+      last = { ...range };
+    }
+    if (last !== undefined) yield last;
+  }
+
+  /**
+   * Exchanges the upper: what was written up to now is immutable, and whatever is written from now on goes to `next`,
+   * which is taken over. Takes no longer for a large layer than for a small one.
+   * @returns the layer as it was, in the caller's own use
+   */
+  swap(next: WritableLayer): FrozenLayer {
+    this.#mustBeOpen();
+    const frozen = this.#upper.freeze();
+    const stack = this.#stack.stack.over(frozen);
+    const before = this.#stack;
+    this.#stack = new StackUse(stack);
+    this.#upper = next;
+    void before.close();
+    const sealing = frozen.durable.finally(() => this.#sealing.delete(sealing));
+    // Who waits for it is told; nobody has to wait.
+    sealing.catch(() => {});
+    this.#sealing.add(sealing);
+    return frozen;
+  }
+
+  /** Puts another stack with the same contents in place of this one, as after a compaction. Takes it over. */
+  replaceStack(stack: LayerStack): void {
+    this.#mustBeOpen();
+    const before = this.#stack;
+    this.#stack = new StackUse(stack);
+    void before.close();
+  }
+
+  /** Lets go of all files; what was written stays. Reads that are under way are waited for. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await Promise.all([this.#upper.close(), this.#stack.close()]);
+  }
+
+  #mustBeOpen(): void {
+    if (this.#closed) throw new AenvError('shutting_down', `volume ${this.id} is closed`);
+  }
+}
+
+async function all(waits: readonly Promise<void>[]): Promise<void> {
+  // Also after a failure none may go on writing into a buffer that is used for something else.
+  await Promise.allSettled(waits);
+  await Promise.all(waits);
+}
