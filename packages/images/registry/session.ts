@@ -122,6 +122,9 @@ export class Session {
     const detail = said === '' ? '' : ` (${said})`;
     if (status === 404 && own) throw new AenvError('image_not_found', `${what}: there is no such image${detail}`);
     if (own && (status === 401 || status === 403)) throw this.#auth.refused(said);
+    if (status === 416) {
+      throw new AenvError('digest_mismatch', `${response.url.host}: ${path} is shorter than it is said to be`);
+    }
     const wait = retryAfterMs(response.header('retry-after'), this.#options.clock.now());
     const seconds = wait === undefined ? '' : `, come again in ${Math.ceil(wait / 1000)} s`;
     throw new AenvError(

@@ -2,9 +2,9 @@ import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 import { isIP, type LookupFunction } from 'node:net';
-import { getCACertificates } from 'node:tls';
+import { createSecureContext, getCACertificates } from 'node:tls';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
-import { Agent, request } from 'undici';
+import { Agent, buildConnector, request } from 'undici';
 import { type Depth, deepest, depthOf, isWithin } from './addresses.ts';
 import { requestFailure } from './failures.ts';
 
@@ -141,15 +141,22 @@ export class Transport {
 
   async #makeAgent(reach: Reach): Promise<Agent> {
     const { connectMs, connections } = this.#options;
-    const ca = reach.authority === undefined ? [] : [await readAuthority(reach.authority)];
+    const authority = reach.authority === undefined ? undefined : await readAuthority(reach.authority);
+    const common = { timeout: connectMs, lookup: this.#guardedLookup(reach.limit) };
+    const plain = buildConnector(common);
+    let secure: ReturnType<typeof buildConnector> | undefined;
     return new Agent({
       connections,
       pipelining: 1,
-      connect: {
-        timeout: connectMs,
-        lookup: this.#guardedLookup(reach.limit),
-        rejectUnauthorized: !reach.insecure,
-        ca: [...getCACertificates('default'), ...getCACertificates('system'), ...ca],
+      connect: (options, callback) => {
+        if (options.protocol !== 'https:') return plain(options, callback);
+        // Reading all authorities takes a while: once, and only when TLS is spoken.
+        secure ??= buildConnector(
+          reach.insecure
+            ? { ...common, rejectUnauthorized: false }
+            : { ...common, secureContext: createSecureContext({ ca: authorities(authority) }) },
+        );
+        secure(options, callback);
       },
     });
   }
@@ -184,6 +191,11 @@ async function* chunksOf(
   } finally {
     body.destroy();
   }
+}
+
+/** Those that Node brings, those that the administrator has added to the system, and one more. */
+function authorities(own: string | undefined): string[] {
+  return [...getCACertificates('default'), ...getCACertificates('system'), ...(own === undefined ? [] : [own])];
 }
 
 async function readAuthority(path: string): Promise<string> {
