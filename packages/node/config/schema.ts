@@ -162,6 +162,49 @@ export const ConfigSchema = z.strictObject({
       }),
     })
     .prefault({}),
+  registry: z
+    .strictObject({
+      search: key(z.array(z.string()), ['docker.io'], {
+        kind: 'list of strings',
+        meaning: 'registries where an image is looked for whose name has no host, in this order',
+      }),
+      allowed: unset(z.array(z.string()), {
+        kind: 'list of strings',
+        meaning: 'the only registries that images may come from; an empty list allows none',
+        defaultText: 'all',
+      }),
+      insecure: key(z.array(z.string()), [], {
+        kind: 'list of strings',
+        meaning: 'registries, HOST or HOST:PORT, whose certificates are not looked at, and that may speak plain HTTP',
+      }),
+      mirrors: key(z.array(z.string()), [], {
+        kind: 'list of strings',
+        meaning: '`HOST=MIRROR` or `HOST=MIRROR/PREFIX`: what is asked before a registry, in this order',
+      }),
+      ca: key(z.array(z.string()), [], {
+        kind: 'list of strings',
+        meaning: '`HOST=FILE`: authorities (PEM) that a registry is trusted by, beside those of the system',
+      }),
+      dockerConfig: unset(absolutePath, {
+        kind: 'string',
+        meaning: "Docker's config.json with credentials and credential helpers; read anew for each image",
+        defaultText: '`config.json` in `$DOCKER_CONFIG` or `~/.docker`',
+      }),
+      offlineAfterSeconds: key(integer(1, 3600), 30, {
+        kind: 'integer',
+        meaning:
+          'how long a guest waits for a part of its disk that a registry does not give, before it gets an I/O error',
+      }),
+      cacheBytes: key(integer(64 * 1024 * 1024), 20 * 1024 ** 3, {
+        kind: 'integer',
+        meaning: 'space for parts of layers that are read on demand, in bytes',
+      }),
+      cacheKeepFreeBytes: key(integer(0), 2 * 1024 ** 3, {
+        kind: 'integer',
+        meaning: 'space of the file system that these parts leave free, in bytes',
+      }),
+    })
+    .prefault({}),
   log: z
     .strictObject({
       level: key(z.enum(['debug', 'info', 'warn', 'error']), 'info', {
