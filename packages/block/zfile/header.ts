@@ -92,9 +92,9 @@ export function decodeZFileHeader(given: Uint8Array): ZFileHeader {
     isTrailer: (flags & HEADER_BIT) === 0,
     isFinal: (flags & OVERWRITTEN_BIT) !== 0,
     hasDigests,
-    tableOffset: safeNumber(bytes, 40),
-    blocks: safeNumber(bytes, 48),
-    originalSize: safeNumber(bytes, 56),
+    tableOffset: numberAt(bytes, 40),
+    blocks: numberAt(bytes, 48),
+    originalSize: numberAt(bytes, 56),
     tableCrc: bytes.readUInt32LE(64),
     blockSize,
     compression,
@@ -103,10 +103,9 @@ export function decodeZFileHeader(given: Uint8Array): ZFileHeader {
   };
 }
 
-function safeNumber(bytes: Buffer, at: number): number {
-  const value = Number(bytes.readBigUInt64LE(at));
-  if (!Number.isSafeInteger(value)) throw corrupt('a number of the ZFile header is out of range');
-  return value;
+/** May be rounded beyond 2^53: whoever uses it compares it with the size of the file. */
+function numberAt(bytes: Buffer, at: number): number {
+  return Number(bytes.readBigUInt64LE(at));
 }
 
 function corrupt(message: string): AenvError {

@@ -133,6 +133,18 @@ const registry = {
     remediation: 'Read the end of its serial log in the message; run `aenv doctor` to check this host.',
     retryable: true,
   },
+  restore_failed: {
+    status: 500,
+    summary: 'A captured microVM could not be continued.',
+    remediation: 'Read what the VMM said in the message; run `aenv snapshot verify` on what was restored.',
+    retryable: true,
+  },
+  capture_failed: {
+    status: 500,
+    summary: 'The state of a microVM could not be written down.',
+    remediation: 'Read the reason in the message; run `aenv doctor` to check this host.',
+    retryable: true,
+  },
   vm_died: {
     status: 500,
     summary: 'The process of the microVM ended unexpectedly.',
@@ -259,7 +271,8 @@ const registry = {
   registry_address_refused: {
     status: 400,
     summary: 'The registry, or where it leads to, has an address that is not for requests of this kind.',
-    remediation: 'Link-local and metadata addresses are refused always, private ones when a public registry leads there.',
+    remediation:
+      'Link-local and metadata addresses are refused always, private ones when a public registry leads there.',
   },
   layer_corrupt: {
     status: 500,
@@ -271,6 +284,11 @@ const registry = {
     summary: 'A part of a layer is not here yet, and its registry has not answered for longer than is allowed.',
     remediation: 'Check the network to the registry in the message; `registry.offline_after_seconds` is the limit.',
     retryable: true,
+  },
+  layer_too_scattered: {
+    status: 500,
+    summary: 'The layer has more separate pieces than readers of the format take.',
+    remediation: 'Export the whole chain as one layer instead of its top alone.',
   },
   io_failed: {
     status: 500,
@@ -347,6 +365,27 @@ const registry = {
     status: 429,
     summary: 'The client has stopped reading the output of a process and was dropped.',
     remediation: 'Attach again by pid and keep reading; what was written meanwhile is lost.',
+  },
+  watch_overflow: {
+    status: 500,
+    summary: 'More was changed in a watched directory than could be told in time, and some changes were lost.',
+    remediation: 'List the directory and watch it again; read the events faster, or watch a smaller directory.',
+    retryable: true,
+  },
+  watch_deadline: {
+    status: 504,
+    summary: 'The deadline of the call that watches a directory has passed.',
+    remediation: 'Watch it again, or without a deadline (`timeoutMs: 0`).',
+  },
+  watcher_not_found: {
+    status: 404,
+    summary: 'No watcher with this id.',
+    remediation: 'Create one; watchers end when they are removed, and when the guest daemon is started again.',
+  },
+  too_many_watches: {
+    status: 429,
+    summary: 'The sandbox watches as much as it can.',
+    remediation: 'Remove watchers, or watch a directory with fewer directories below it.',
   },
   not_acceptable: {
     status: 406,

@@ -19,11 +19,12 @@ export interface LayerRef extends OpenLayerLimits {
 }
 
 /** A sealed layer in a file of this host, wrapped or not. */
-export function fileLayer(path: string, limits: OpenLayerLimits = {}): LayerRef {
-  return { key: path, open: () => openLayerFile(path), ...limits };
+export function fileLayer(path: string): LayerRef {
+  return { key: path, open: () => openLayerFile(path) };
 }
 
-interface OpenChain {
+/** Layers of a chain, opened and merged. */
+export interface OpenChain {
   readonly flat: FlatStack;
   readonly virtualSize: number;
   readonly layers: readonly { close(): Promise<void> }[];
@@ -39,6 +40,12 @@ export class LayerPool {
    * @throws AenvError `layer_corrupt` if a layer is damaged or does not belong on the one below it, `layer_unavailable`
    */
   async openStack(bottomFirst: readonly LayerRef[], signal?: AbortSignal): Promise<LayerStack> {
+    const hold = await this.openChain(bottomFirst, signal);
+    return new Stack(hold.value.virtualSize, hold.value.flat, [], [hold]);
+  }
+
+  /** The same without a reader on top. */
+  async openChain(bottomFirst: readonly LayerRef[], signal?: AbortSignal): Promise<SharedHold<OpenChain>> {
     if (bottomFirst.length > MAX_LAYERS) {
       throw new AenvError('layer_corrupt', `a stack of ${bottomFirst.length} layers; the most is ${MAX_LAYERS}`);
     }
@@ -56,8 +63,7 @@ export class LayerPool {
       this.#chains.set(key, made);
     }
     // The opening serves whoever else waits for it, so an abort ends only this wait.
-    const hold = await unlessAborted(shared.use(), signal);
-    return new Stack(hold.value.virtualSize, hold.value.flat, [], [hold]);
+    return unlessAborted(shared.use(), signal);
   }
 
   async #openChain(bottomFirst: readonly LayerRef[]): Promise<OpenChain> {

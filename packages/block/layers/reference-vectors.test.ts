@@ -4,9 +4,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { encodeHeader } from '../../lsmt/header.ts';
-import { fileLayer, LayerPool } from '../stack/pool.ts';
-import { createWritableLayer } from './open.ts';
+import { decodeHeader, encodeHeader } from '../lsmt/header.ts';
+import { commitLayers } from './commit/commit.ts';
+import { fileLayer, LayerPool } from './stack/pool.ts';
+import { createWritableLayer } from './writable/open.ts';
 
 const UUID = '11111111-2222-3333-4444-555555555555';
 const GIB = 2 ** 30;
@@ -30,7 +31,7 @@ test('headers of a writable layer have the bytes of the reference', () => {
   );
 });
 
-test('data, index and sealed file have the bytes of the reference, and read as what was written', async () => {
+test('data, index, sealed and committed file have the bytes of the reference, and read as what was written', async () => {
   const layer = await createWritableLayer({
     folder: join(folder, 'rw'),
     pendingPath: join(folder, 'pending'),
@@ -74,4 +75,17 @@ test('data, index and sealed file have the bytes of the reference, and read as w
   assert.equal(stack.virtualSize, GIB);
   assert.deepEqual([...stack.dataRanges(0, GIB)], [{ offset: 0, length: 8192 }]);
   await stack.close();
+
+  const committed = await commitLayers(new LayerPool(), {
+    layers: [fileLayer(path)],
+    isBottom: false,
+    path: join(folder, 'committed'),
+    uuid: UUID,
+  });
+  assert.equal(committed.sizeBytes, 20480);
+  assert.equal(committed.digest, 'sha256:a1c657091762bb97a3355b685ec9114c5ae54608e5214413ca4e2d724e9640e9');
+  assert.equal(`sha256:${sha256(await readFile(committed.path))}`, committed.digest);
+  const header = decodeHeader((await readFile(committed.path)).subarray(-4096));
+  assert.equal(header.indexOffset, 12288);
+  assert.equal(header.indexCount, 256);
 });
