@@ -27,6 +27,8 @@ const Vm = z.object({
   process: z.object({ pid: z.int(), startTime: z.int() }),
   runDir: z.string(),
   serialLog: z.string(),
+  // Rows of before there were snapshots do not have it.
+  memoryBase: z.string().default(''),
 });
 
 const Row = z.object({

@@ -22,6 +22,13 @@ export interface VmDriver {
    */
   start(spec: VmSpec, signal?: AbortSignal): Promise<MicroVm>;
   /**
+   * Starts a VM process with a captured machine in it and returns when its memory and devices are in place; its virtual
+   * CPUs stand still (`paused`) until `resume`. Shape and drives must be those of the capture; their sources may differ.
+   * Nothing is left behind when it throws.
+   * @throws AenvError `restore_failed` with the VMM's last stderr lines, `qemu_missing`, what reading `image.delta` throws
+   */
+  restore(spec: VmShape, image: VmImage, signal?: AbortSignal): Promise<MicroVm>;
+  /**
    * Takes over a VM that an earlier daemon started. Undefined when it is gone, or its guest has ended meanwhile; then
    * its run folder is gone, too.
    * @throws AenvError `vm_died` when the process runs but cannot be managed; it is left as it is
@@ -37,7 +44,8 @@ export interface VmmBuild {
   readonly machine: string;
 }
 
-export interface VmSpec {
+/** All of a VM but what it boots. */
+export interface VmShape {
   /** unique for each start, never used again; names the process and the run folder */
   readonly incarnation: string;
   /** folder of this VM alone, made by the driver (0700, owned by the slot's uid) and removed on stop */
@@ -47,12 +55,15 @@ export interface VmSpec {
   readonly cpuCount: number;
   /** guest memory in MiB */
   readonly memoryMb: number;
-  readonly kernel: string;
-  readonly initramfs: string;
-  readonly kernelArgs: string;
   /** the first one is /dev/vda; the guest itself finds drives by label or UUID */
   readonly drives: readonly VmDrive[];
   readonly network: NetworkSlot;
+}
+
+export interface VmSpec extends VmShape {
+  readonly kernel: string;
+  readonly initramfs: string;
+  readonly kernelArgs: string;
 }
 
 export interface VmDrive {
@@ -67,6 +78,34 @@ export interface VmRecord {
   readonly process: ProcessIdentity;
   readonly runDir: string;
   readonly serialLog: string;
+  /** the file that the guest's memory is a private mapping of */
+  readonly memoryBase: string;
+}
+
+/** Pages are 4 KiB; offsets in guest memory are those in its base file. */
+export const PAGE_SIZE = 4096;
+
+/** Takes the pages that differ from the base, in ascending order, as runs of whole pages. */
+export interface MemorySink {
+  /** `bytes` are only valid during the call, or until its promise resolves. */
+  data(offset: number, bytes: Uint8Array): void | Promise<void>;
+  zero(offset: number, length: number): void | Promise<void>;
+}
+
+/** Where a capture goes. */
+export interface CaptureTarget {
+  /** path of the file to be made with the state of processors and devices, 0600; not yet synced */
+  readonly deviceState: string;
+  readonly memory: MemorySink;
+}
+
+/** A captured machine, to be started any number of times. */
+export interface VmImage {
+  readonly deviceState: string;
+  /** immutable, as large as the guest's memory, readable by the slots' users; never changed or reused while mapped */
+  readonly memoryBase: string;
+  /** gives the pages that differ from the base to the sink, as `capture` gave them */
+  readonly delta?: (sink: MemorySink) => Promise<void>;
 }
 
 /**
@@ -95,6 +134,12 @@ export interface MicroVm {
   pause(): Promise<void>;
   /** No-op when running; throws `vm_died` when exited. */
   resume(): Promise<void>;
+  /**
+   * Writes the whole machine down, as it stands at this instant: the state of processors and devices to a file, and all
+   * pages that differ from `record.memoryBase` to a sink. The VM must be paused, and stays so. Drives are the caller's.
+   * @throws AenvError `vm_died`, `no_space`, `capture_failed`, also for a VM that is not paused
+   */
+  capture(target: CaptureTarget): Promise<void>;
   /** Ends the VM and waits until its process and its run folder are gone. Idempotent. */
   stop(): Promise<void>;
 }

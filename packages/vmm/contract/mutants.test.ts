@@ -5,14 +5,15 @@ import { test } from 'node:test';
 import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import type { FakeHost } from '../fake/driver.ts';
 import { fakeHarness } from '../fake/harness.ts';
-import type { MicroVm, VmDriver, VmExit, VmRecord, VmSpec } from './micro-vm.ts';
+import type { CaptureTarget, MicroVm, VmDriver, VmExit, VmRecord, VmShape } from './micro-vm.ts';
 import { CONTRACT } from './suite.ts';
 
 /** A driver whose VMs are changed by `mutate`. */
-function mutateVms(driver: VmDriver, mutate: (vm: MicroVm, spec: VmSpec | undefined) => MicroVm): VmDriver {
+function mutateVms(driver: VmDriver, mutate: (vm: MicroVm, spec: VmShape | undefined) => MicroVm): VmDriver {
   return {
     ...driver,
     start: async (spec, signal) => mutate(await driver.start(spec, signal), spec),
+    restore: async (shape, image, signal) => mutate(await driver.restore(shape, image, signal), shape),
     async adopt(record) {
       const vm = await driver.adopt(record);
       return vm === undefined ? undefined : mutate(vm, undefined);
@@ -44,6 +45,10 @@ class Mutant implements MicroVm {
 
   resume() {
     return this.vm.resume();
+  }
+
+  capture(target: CaptureTarget) {
+    return this.vm.capture(target);
   }
 
   stop() {

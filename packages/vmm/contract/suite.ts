@@ -3,6 +3,8 @@ import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { CapturedFiles } from './captured-files.ts';
 import type { ContractHarness } from './harness.ts';
 import type { MicroVm, VmSpec } from './micro-vm.ts';
 
@@ -153,6 +155,87 @@ export const CONTRACT: readonly ContractCheck[] = [
     },
   },
   {
+    name: 'a captured VM runs on, and is continued elsewhere as often as one likes, standing still until it is resumed',
+    async run(harness) {
+      const { driver, vm, connection } = await bootAndDial(harness);
+      await assert.rejects(vm.capture(await CapturedFiles.target(vm)), { code: 'capture_failed' }, 'while it runs');
+      await vm.pause();
+      await using files = await CapturedFiles.of(vm);
+      assert.equal(vm.state, 'paused');
+      await vm.resume();
+      assert.equal(await connection.asksAnew(harness.patience.boot), true, 'no answer after the capture');
+      for (const spec of [await harness.makeSpec(), await harness.makeSpec()]) {
+        const copy = await driver.restore(spec, files.image);
+        assert.equal(copy.state, 'paused');
+        assert.equal(copy.record.memoryBase, files.image.memoryBase);
+        const other = await harness.dial(spec);
+        assert.equal(await other.asksAnew(harness.patience.silence), false, 'it runs before it is resumed');
+        await copy.resume();
+        assert.equal(await other.asksAnew(harness.patience.boot), true, 'no answer after the restore');
+        await copy.stop();
+        await other.close();
+      }
+      assert.equal(await files.unchanged(), true, 'the base of the memory was written to');
+      await vm.stop();
+      await connection.close();
+    },
+  },
+  {
+    name: 'what a continued VM captures are the pages that it changed, which lead to it with the same base',
+    async run(harness) {
+      const { driver, vm, connection } = await bootAndDial(harness);
+      await connection.close();
+      await vm.pause();
+      await using files = await CapturedFiles.of(vm);
+      await vm.stop();
+      const spec = await harness.makeSpec();
+      const first = await driver.restore(spec, files.image);
+      await first.resume();
+      const other = await harness.dial(spec);
+      assert.equal(await other.asksAnew(harness.patience.boot), true);
+      await first.pause();
+      await using changed = await CapturedFiles.of(first);
+      await first.stop();
+      await other.close();
+      assert.ok(changed.pages > 0 && changed.pages <= files.pages, `${changed.pages} pages of ${files.pages} changed`);
+      const next = await harness.makeSpec();
+      const second = await driver.restore(next, {
+        ...changed.image,
+        memoryBase: files.image.memoryBase,
+        delta: changed.give,
+      });
+      await second.resume();
+      const last = await harness.dial(next);
+      assert.equal(await last.asksAnew(harness.patience.boot), true, 'no answer after base and changes');
+      await second.stop();
+      await last.close();
+      assert.equal(await files.unchanged(), true, 'the base of the memory was written to');
+    },
+  },
+  {
+    name: 'an image with damaged parts or of another size is refused, and nothing is left',
+    async run(harness) {
+      const { driver, vm, connection } = await bootAndDial(harness);
+      await connection.close();
+      await vm.pause();
+      await using files = await CapturedFiles.of(vm);
+      await vm.stop();
+      const spec = await harness.makeSpec();
+      const broken = [
+        { ...files.image, deviceState: `${files.image.deviceState}.none` },
+        { ...files.image, memoryBase: `${files.image.memoryBase}.none` },
+        { ...files.image, deviceState: files.image.memoryBase },
+        { ...files.image, delta: () => Promise.reject(new AenvError('no_space', 'as planned')) },
+      ];
+      for (const image of broken) {
+        await assert.rejects(driver.restore(spec, image), (error) =>
+          ['restore_failed', 'no_space'].includes(codeOf(error)),
+        );
+        assert.equal(await exists(spec.runDir), false, 'the run folder was left');
+      }
+    },
+  },
+  {
     name: 'more drives than possible and a cancelled start are refused and leave nothing',
     async run(harness) {
       const driver = await harness.openDriver();
@@ -217,6 +300,10 @@ async function assertGone(harness: ContractHarness, vm: MicroVm, spec: VmSpec): 
 async function assertEnded(vm: MicroVm): Promise<void> {
   await assert.rejects(vm.pause(), { code: 'vm_died' });
   await assert.rejects(vm.resume(), { code: 'vm_died' });
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof AenvError ? error.code : '';
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -1,16 +1,22 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
-import type { MicroVm, VmDriver, VmRecord, VmSpec } from '../contract/micro-vm.ts';
+import type { MicroVm, VmDriver, VmRecord, VmShape, VmSpec } from '../contract/micro-vm.ts';
 import type { BootPlan } from './boot-plan.ts';
+import { restoreFake } from './fake-memory.ts';
 import { FakeVm } from './fake-vm.ts';
+
+const MAX_DRIVES = 16;
+
+type Failure = 'boot_failed' | 'restore_failed';
 
 export interface FakeDriverOptions {
   /** decides how each boot goes; all go well by default */
   readonly plan?: (spec: VmSpec) => BootPlan;
   /** the machine that VMs run on; give two drivers the same one for a daemon that was restarted */
   readonly host?: FakeHost;
-  /** what the guests' envd says of itself, default `0.5.7` */
+  /** what the guests' envd says of itself, default that of the real one */
   readonly envdVersion?: string;
 }
 
@@ -42,12 +48,39 @@ export interface FakeDriver extends VmDriver {
 export function createFakeDriver(options: FakeDriverOptions = {}): FakeDriver {
   const host = options.host ?? new FakeHost();
   let plan = options.plan ?? ((): BootPlan => ({ kind: 'ok' }));
+  const envdVersion = options.envdVersion ?? ENVD_VERSION;
+
+  async function launch(
+    code: Failure,
+    shape: VmShape,
+    make: () => Promise<FakeVm>,
+    begin: (vm: FakeVm) => Promise<void>,
+    signal: AbortSignal | undefined,
+  ): Promise<FakeVm> {
+    if (shape.drives.length > MAX_DRIVES) throw refused('boot_failed', shape, `it has ${shape.drives.length} drives`);
+    await makeRunDir(code, shape);
+    let vm: FakeVm | undefined;
+    try {
+      vm = await make();
+      host.vms.set(shape.incarnation, vm);
+      host.started.push(vm);
+      void vm.exited.then(() => host.vms.delete(shape.incarnation));
+      await begin(vm);
+      signal?.throwIfAborted();
+      return vm;
+    } catch (error) {
+      await vm?.stop();
+      await rm(shape.runDir, { recursive: true, force: true });
+      signal?.throwIfAborted();
+      throw refused(code, shape, String(error));
+    }
+  }
 
   return {
     kind: 'fake',
     build: { version: '1', accelerator: 'none', machine: 'fake' },
     driveKinds: ['file', 'nbd', 'device'],
-    maxDrives: 16,
+    maxDrives: MAX_DRIVES,
     host,
     setPlan(next) {
       plan = next;
@@ -59,23 +92,16 @@ export function createFakeDriver(options: FakeDriverOptions = {}): FakeDriver {
     },
     async start(spec, signal): Promise<MicroVm> {
       signal?.throwIfAborted();
-      if (spec.drives.length > this.maxDrives) throw refused(spec, `it has ${spec.drives.length} drives`);
       const next = plan(spec);
-      if (next.kind === 'refuse') throw refused(spec, next.message ?? 'as planned');
-      await makeRunDir(spec);
-      const vm = new FakeVm(fakeRecord(spec), spec, options.envdVersion ?? '0.5.7');
-      host.vms.set(spec.incarnation, vm);
-      host.started.push(vm);
-      void vm.exited.then(() => host.vms.delete(spec.incarnation));
-      try {
-        await vm.boot(next);
-        signal?.throwIfAborted();
-      } catch (error) {
-        await vm.stop();
-        signal?.throwIfAborted();
-        throw refused(spec, String(error));
-      }
-      return vm;
+      if (next.kind === 'refuse') throw refused('boot_failed', spec, next.message ?? 'as planned');
+      const make = async () => new FakeVm(fakeRecord(spec, '/zero'), spec, envdVersion);
+      return await launch('boot_failed', spec, make, (vm) => vm.boot(next), signal);
+    },
+    async restore(shape, image, signal): Promise<MicroVm> {
+      signal?.throwIfAborted();
+      const make = async () =>
+        new FakeVm(fakeRecord(shape, image.memoryBase), shape, envdVersion, await restoreFake(image));
+      return await launch('restore_failed', shape, make, (vm) => vm.restore(), signal);
     },
     async adopt(record: VmRecord) {
       const vm = host.vms.get(record.incarnation);
@@ -86,23 +112,23 @@ export function createFakeDriver(options: FakeDriverOptions = {}): FakeDriver {
   };
 }
 
-function refused(spec: VmSpec, why: string): AenvError {
-  return new AenvError('boot_failed', `VM ${spec.incarnation} did not start: ${why}`);
+function refused(code: Failure, spec: VmShape, why: string): AenvError {
+  return new AenvError(code, `VM ${spec.incarnation} did not start: ${why}`);
 }
 
-async function makeRunDir(spec: VmSpec): Promise<void> {
+async function makeRunDir(code: Failure, spec: VmShape): Promise<void> {
   await mkdir(dirname(spec.runDir), { recursive: true });
   try {
     await mkdir(spec.runDir, { mode: 0o700 });
   } catch (error) {
-    throw new AenvError('boot_failed', `VM ${spec.incarnation}: its run folder ${spec.runDir} is in use`, {
+    throw new AenvError(code, `VM ${spec.incarnation}: its run folder ${spec.runDir} is in use`, {
       cause: error,
     });
   }
 }
 
 /** No process has a negative start time, so nothing that is done to this identity reaches one, least of all this one. */
-function fakeRecord(spec: VmSpec): VmRecord {
+function fakeRecord(spec: VmShape, memoryBase: string): VmRecord {
   const { incarnation, runDir, serialLog } = spec;
-  return { kind: 'fake', incarnation, process: { pid: process.pid, startTime: -1 }, runDir, serialLog };
+  return { kind: 'fake', incarnation, process: { pid: process.pid, startTime: -1 }, runDir, serialLog, memoryBase };
 }

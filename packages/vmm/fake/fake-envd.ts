@@ -7,13 +7,19 @@ import type { ConnectionHandler } from './fake-ports.ts';
 
 const MAX_BODY = 1024 * 1024;
 
+/** What of a fake guest is in its memory. */
+export interface FakeMemory {
+  readonly bootId: string;
+  readonly secret?: string;
+}
+
 /**
  * As much of envd as the host needs to bring a sandbox up: /health, /init with the rules of its secret, and the tunnel
  * to the guest's loopback.
  */
 export class FakeEnvd {
-  /** another one for each boot */
-  readonly bootId = randomUUID();
+  /** another one for each boot, the same after a restore */
+  readonly bootId: string;
   /** bodies of all accepted POST /init, oldest first */
   readonly inits: InitRequest[] = [];
   /** programs of the guest that listen on 127.0.0.1 only, by port */
@@ -23,7 +29,9 @@ export class FakeEnvd {
   #secret: string | undefined;
   readonly #server: Server;
 
-  constructor(version: string) {
+  constructor(version: string, memory?: FakeMemory) {
+    this.bootId = memory?.bootId ?? randomUUID();
+    this.#secret = memory?.secret;
     this.#server = createServer((request, response) => {
       const path = request.url?.split('?')[0];
       if (path === '/health') response.writeHead(204).end();
@@ -31,6 +39,11 @@ export class FakeEnvd {
       else this.onRequest(request, response);
     });
     this.#server.on('connect', (request, stream: Duplex, head: Buffer) => this.#tunnel(request, stream, head));
+  }
+
+  /** What a capture keeps of it. */
+  get memory(): FakeMemory {
+    return { bootId: this.bootId, ...(this.#secret === undefined ? {} : { secret: this.#secret }) };
   }
 
   /** the host secret, once it is set */

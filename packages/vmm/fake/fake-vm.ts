@@ -3,16 +3,17 @@ import { createServer, type RequestListener } from 'node:http';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import { SerialLog } from '../console/serial-log.ts';
-import type { MicroVm, VmExit, VmRecord, VmSpec, VmState } from '../contract/micro-vm.ts';
+import type { CaptureTarget, MicroVm, VmExit, VmRecord, VmShape, VmState } from '../contract/micro-vm.ts';
 import type { BootPlan } from './boot-plan.ts';
-import { FakeEnvd } from './fake-envd.ts';
+import { FakeEnvd, type FakeMemory } from './fake-envd.ts';
+import { captureFake } from './fake-memory.ts';
 import { type ConnectionHandler, FakePorts } from './fake-ports.ts';
 import { Gate } from './gated-stream.ts';
 
 /** A VM of the fake driver: what a test does to its guest, beside what the product does to the VM. */
 export class FakeVm implements MicroVm {
   readonly record: VmRecord;
-  readonly spec: VmSpec;
+  readonly spec: VmShape;
   readonly envd: FakeEnvd;
   readonly exited: Promise<VmExit>;
   readonly #exit = Promise.withResolvers<VmExit>();
@@ -23,10 +24,10 @@ export class FakeVm implements MicroVm {
   #state: VmState = 'running';
   #ending: Promise<void> | undefined;
 
-  constructor(record: VmRecord, spec: VmSpec, envdVersion: string) {
+  constructor(record: VmRecord, spec: VmShape, envdVersion: string, memory?: FakeMemory) {
     this.record = record;
     this.spec = spec;
-    this.envd = new FakeEnvd(envdVersion);
+    this.envd = new FakeEnvd(envdVersion, memory);
     this.exited = this.#exit.promise;
     this.#ports = new FakePorts(spec.network.hostAddress, this.#gate);
     this.#serial = new SerialLog(spec.serialLog);
@@ -40,6 +41,13 @@ export class FakeVm implements MicroVm {
     else if (plan.kind === 'die') this.#after(plan.afterMs ?? 0, () => this.die(plan.lastLine));
     else if (plan.delayMs === undefined) await this.serve(ENVD_PORT, envd);
     else this.#after(plan.delayMs, () => this.serve(ENVD_PORT, envd));
+  }
+
+  /** Continues where its memory was captured, standing still. */
+  async restore(): Promise<void> {
+    this.#gate.close();
+    this.#state = 'paused';
+    await this.serve(ENVD_PORT, (stream) => this.envd.handle(stream));
   }
 
   get state(): VmState {
@@ -61,6 +69,12 @@ export class FakeVm implements MicroVm {
     this.#refuseWhenEnded();
     this.#state = 'running';
     this.#gate.reopen();
+  }
+
+  async capture(target: CaptureTarget): Promise<void> {
+    this.#refuseWhenEnded();
+    if (this.#state !== 'paused') throw new AenvError('capture_failed', `VM ${this.record.incarnation} is not paused`);
+    await captureFake(this.envd.memory, target);
   }
 
   async stop(): Promise<void> {

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
-import type { VmSpec } from '../contract/micro-vm.ts';
+import type { VmShape } from '../contract/micro-vm.ts';
 import { MAX_DRIVES } from './drives.ts';
 
 /** sun_path of unix(7) has 108 bytes, the last of them NUL. */
@@ -11,11 +11,16 @@ export function qmpSocketPath(runDir: string): string {
   return join(runDir, 'qmp.sock');
 }
 
+/** @throws AenvError `boot_failed` */
+export function checkKernelArgs(kernelArgs: string): void {
+  if (/[\n\0]/.test(kernelArgs)) throw new AenvError('boot_failed', 'kernel arguments of more than one line');
+}
+
 /**
  * Refuses what QEMU would misread or fail on with a message that helps nobody.
  * @throws AenvError `boot_failed`; `config_invalid` when the run folder's path is too long for a unix socket
  */
-export function checkSpec(spec: VmSpec): void {
+export function checkShape(spec: VmShape): void {
   const refuse = (why: string) => {
     throw new AenvError('boot_failed', `VM ${spec.incarnation}: ${why}`);
   };
@@ -24,7 +29,6 @@ export function checkSpec(spec: VmSpec): void {
   if (!Number.isInteger(spec.memoryMb) || spec.memoryMb < 64) refuse(`it cannot have ${spec.memoryMb} MiB of memory`);
   if (!/^[A-Za-z0-9_.-]{1,15}$/.test(spec.network.tap)) refuse(`'${spec.network.tap}' is not the name of a link`);
   if (!Number.isInteger(spec.network.uid) || spec.network.uid < 1) refuse('it must not run as root');
-  if (/[\n\0]/.test(spec.kernelArgs)) refuse('its kernel arguments are more than one line');
   if (spec.drives.length > MAX_DRIVES)
     refuse(`it has ${spec.drives.length} drives, at most ${MAX_DRIVES} are possible`);
   const names = new Set(spec.drives.map((drive) => drive.name));

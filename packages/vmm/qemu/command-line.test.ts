@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { VmDrive, VmSpec } from '../contract/micro-vm.ts';
-import { checkSpec } from './check-spec.ts';
-import { commandLine } from './command-line.ts';
+import { checkKernelArgs, checkShape } from './check-spec.ts';
+import { bootCommandLine, restoreCommandLine } from './command-line.ts';
 import { blockNode, MAX_DRIVES } from './drives.ts';
 import type { QemuInstall } from './install/qemu-install.ts';
 
@@ -21,8 +21,8 @@ const spec: VmSpec = {
 };
 const memory = { path: '/m/zero-512.mem', readOnly: true, ownedByVm: false };
 
-function lineOf(parts: Partial<Parameters<typeof commandLine>[1]> = {}, changes: Partial<VmSpec> = {}): string {
-  const args = commandLine(
+function lineOf(parts: Partial<Parameters<typeof bootCommandLine>[1]> = {}, changes: Partial<VmSpec> = {}): string {
+  const args = bootCommandLine(
     { ...spec, ...changes },
     { install, accelerator: 'tcg', memory, qmpSocket: '/run/a,b/qmp.sock', ...parts },
   );
@@ -90,19 +90,31 @@ const bad: readonly [string, Partial<VmSpec>, RegExp][] = [
   ['a name that virtio cuts off', { drives: [drive('a'.repeat(21))] }, /not a name/],
   ['a tap that is an option', { network: { ...spec.network, tap: 'tap0,script=/x' } }, /not the name of a link/],
   ['root as the user', { network: { ...spec.network, uid: 0 } }, /root/],
-  ['two lines of kernel arguments', { kernelArgs: 'a\nb' }, /one line/],
 ];
 
 for (const [what, change, message] of bad) {
   test(`a spec with ${what} is refused`, () => {
-    assert.throws(() => checkSpec({ ...spec, ...change }), { code: 'boot_failed', message });
+    assert.throws(() => checkShape({ ...spec, ...change }), { code: 'boot_failed', message });
   });
 }
 
+test('kernel arguments of two lines are refused', () => {
+  assert.throws(() => checkKernelArgs('a\nb'), { code: 'boot_failed', message: /one line/ });
+});
+
+test('a machine is restored as it was booted, without a kernel and waiting for its state', () => {
+  const parts = { install, accelerator: 'tcg', memory, qmpSocket: '/run/qmp.sock' } as const;
+  const boot = bootCommandLine(spec, parts);
+  const restore = restoreCommandLine(spec, parts);
+  const kernel = boot.indexOf('-kernel');
+  assert.deepEqual(restore.slice(0, kernel), boot.slice(0, kernel));
+  assert.deepEqual(restore.slice(kernel), ['-global', 'migration.send-configuration=off', '-incoming', 'defer', '-S']);
+});
+
 test('a run folder whose socket would not fit is refused with what to do', () => {
   const fits = `/${'r'.repeat(97)}`;
-  checkSpec({ ...spec, runDir: fits });
-  assert.throws(() => checkSpec({ ...spec, runDir: `${fits}r` }), {
+  checkShape({ ...spec, runDir: fits });
+  assert.throws(() => checkShape({ ...spec, runDir: `${fits}r` }), {
     code: 'config_invalid',
     remediation: /AENV_RUNTIME/,
   });

@@ -1,10 +1,10 @@
 import { GUEST_LINK } from '@aenv/contracts/guest/link.ts';
-import type { VmSpec } from '../contract/micro-vm.ts';
+import type { VmShape, VmSpec } from '../contract/micro-vm.ts';
 import { CONSOLE_RING, CONSOLE_RING_SIZE } from './console-ring.ts';
 import { driveArguments } from './drives.ts';
 import type { QemuInstall } from './install/qemu-install.ts';
 import { type Accelerator, machineArguments } from './machine.ts';
-import type { MemoryFile } from './memory-file.ts';
+import type { MemoryFile } from './memory/memory-file.ts';
 
 export interface CommandLineParts {
   readonly install: QemuInstall;
@@ -13,13 +13,32 @@ export interface CommandLineParts {
   readonly qmpSocket: string;
 }
 
+/** The arguments of qemu-system-x86_64 for a cold boot. */
+export function bootCommandLine(spec: VmSpec, parts: CommandLineParts): string[] {
+  return [
+    ...shapeArguments(spec, parts),
+    ...['-kernel', spec.kernel, '-initrd', spec.initramfs, '-append', spec.kernelArgs],
+  ];
+}
+
 /**
- * The arguments of qemu-system-x86_64 for a cold boot.
+ * The same machine, waiting for its state (`migrate-incoming`) and then for `cont`. A state file has no configuration
+ * section, and the loading side must be told so. Kernel and initramfs are in the memory already.
+ */
+export function restoreCommandLine(shape: VmShape, parts: CommandLineParts): string[] {
+  return [
+    ...shapeArguments(shape, parts),
+    ...['-global', 'migration.send-configuration=off', '-incoming', 'defer', '-S'],
+  ];
+}
+
+/**
+ * What a machine is made of, in an order that a captured state depends on.
  *
  * No balloon: QEMU gives pages back by punching holes into the memory file, private mapping or not, which would damage
  * the base of every other VM. No virtio-serial: its ports were seen dead after a restore.
  */
-export function commandLine(spec: VmSpec, parts: CommandLineParts): string[] {
+function shapeArguments(spec: VmShape, parts: CommandLineParts): string[] {
   const memory = {
     'qom-type': 'memory-backend-file',
     id: 'ram0',
@@ -58,12 +77,6 @@ export function commandLine(spec: VmSpec, parts: CommandLineParts): string[] {
     '-device',
     JSON.stringify({ driver: 'virtio-net-device', netdev: 'net0', mac: GUEST_LINK.mac }),
     ...driveArguments(spec.drives),
-    '-kernel',
-    spec.kernel,
-    '-initrd',
-    spec.initramfs,
-    '-append',
-    spec.kernelArgs,
   ];
 }
 

@@ -5,16 +5,18 @@ import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { isAlive, killAndWait } from '@aenv/platform/process/identity.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import { SerialLog } from '../console/serial-log.ts';
-import type { MicroVm, VmDriver, VmRecord, VmSpec } from '../contract/micro-vm.ts';
-import { checkSpec, qmpSocketPath } from './check-spec.ts';
-import { commandLine } from './command-line.ts';
+import type { MicroVm, VmDriver, VmImage, VmRecord, VmShape, VmSpec } from '../contract/micro-vm.ts';
+import { loadDeviceState } from './capture/device-state.ts';
+import { checkKernelArgs, checkShape, qmpSocketPath } from './check-spec.ts';
+import { bootCommandLine, type CommandLineParts, restoreCommandLine } from './command-line.ts';
 import { confinement } from './confinement.ts';
 import { connectQmp } from './connect-qmp.ts';
 import { drainConsole } from './console-ring.ts';
 import { MAX_DRIVES } from './drives.ts';
 import type { QemuInstall } from './install/qemu-install.ts';
 import { type Accelerator, MACHINE } from './machine.ts';
-import { memoryFile } from './memory-file.ts';
+import { baseAsMemory, type MemoryFile, memoryFile } from './memory/memory-file.ts';
+import { writeMemory } from './memory/write-memory.ts';
 import { adoptProcess, startProcess, type VmmProcess } from './process.ts';
 import { QemuVm } from './qemu-vm.ts';
 import type { QmpClient } from './qmp/client.ts';
@@ -23,6 +25,16 @@ import { StderrFile } from './stderr-file.ts';
 import { openTunToUsers } from './tun-access.ts';
 
 const COMMAND_TIMEOUT_MS = 10_000;
+const MIB = 1024 * 1024;
+
+/** What differs between a boot and a restore. */
+interface Launch {
+  readonly failure: 'boot_failed' | 'restore_failed';
+  readonly memory: () => Promise<MemoryFile>;
+  readonly arguments: (parts: CommandLineParts) => string[];
+  /** Brings the VM from where its QEMU can be managed to the state that the caller gets it in. */
+  readonly ready: (qmp: QmpClient, pid: number) => Promise<'running' | 'paused'>;
+}
 
 export interface QemuDriverOptions {
   readonly install: QemuInstall;
@@ -55,32 +67,64 @@ class QemuDriver implements VmDriver {
 
   async start(spec: VmSpec, signal?: AbortSignal): Promise<MicroVm> {
     signal?.throwIfAborted();
-    checkSpec(spec);
+    checkShape(spec);
+    checkKernelArgs(spec.kernelArgs);
+    const { install, memoryDir } = this.#options;
+    return await this.#launch(spec, signal, {
+      failure: 'boot_failed',
+      memory: () => memoryFile(memoryDir, spec, install),
+      arguments: (parts) => bootCommandLine(spec, parts),
+      async ready(qmp) {
+        const status = await queryStatus(qmp);
+        if (status !== 'running') throw new AenvError('boot_failed', `QEMU is in state '${status}' after its start`);
+        return 'running';
+      },
+    });
+  }
+
+  async restore(shape: VmShape, image: VmImage, signal?: AbortSignal): Promise<MicroVm> {
+    signal?.throwIfAborted();
+    checkShape(shape);
+    const { install } = this.#options;
+    return await this.#launch(shape, signal, {
+      failure: 'restore_failed',
+      memory: () => baseAsMemory(image.memoryBase, shape, install),
+      arguments: (parts) => restoreCommandLine(shape, parts),
+      async ready(qmp, pid) {
+        const { delta } = image;
+        if (delta !== undefined) await writeMemory(pid, image.memoryBase, shape.memoryMb * MIB, delta);
+        await loadDeviceState(qmp, shape.runDir, shape.network.uid, image.deviceState);
+        return 'paused';
+      },
+    });
+  }
+
+  async #launch(shape: VmShape, signal: AbortSignal | undefined, way: Launch): Promise<MicroVm> {
     try {
-      return await this.#start(spec, signal);
+      return await this.#process(shape, signal, way);
     } catch (error) {
       signal?.throwIfAborted();
-      throw AenvError.from(error, `VM ${spec.incarnation} could not be started`);
+      throw AenvError.from(error, `VM ${shape.incarnation} could not be started`);
     }
   }
 
-  async #start(spec: VmSpec, signal?: AbortSignal): Promise<MicroVm> {
+  async #process(shape: VmShape, signal: AbortSignal | undefined, way: Launch): Promise<MicroVm> {
     await openTunToUsers(this.#options.log);
     await using undo = new Rollback();
-    await makeRunDir(spec, undo);
-    const { install, accelerator, memoryDir } = this.#options;
-    const memory = await memoryFile(memoryDir, spec, install);
+    await makeRunDir(shape, undo);
+    const { install, accelerator } = this.#options;
+    const memory = await way.memory();
     const removeMemory = () => rm(memory.path, { force: true });
     if (memory.ownedByVm) undo.add(removeMemory);
 
-    const stderr = new StderrFile(spec.runDir);
-    const serial = new SerialLog(spec.serialLog);
-    const qmpSocket = qmpSocketPath(spec.runDir);
+    const stderr = new StderrFile(shape.runDir);
+    const serial = new SerialLog(shape.serialLog);
+    const qmpSocket = qmpSocketPath(shape.runDir);
     const process = await this.#spawn(
       [
-        ...(await confinement(spec.network, accelerator)),
+        ...(await confinement(shape.network, accelerator)),
         install.system,
-        ...commandLine(spec, { install, accelerator, memory, qmpSocket }),
+        ...way.arguments({ install, accelerator, memory, qmpSocket }),
       ],
       stderr,
     );
@@ -89,26 +133,28 @@ class QemuDriver implements VmDriver {
     });
     const record: VmRecord = {
       kind: 'qemu',
-      incarnation: spec.incarnation,
+      incarnation: shape.incarnation,
       process: process.identity,
-      runDir: spec.runDir,
-      serialLog: spec.serialLog,
+      runDir: shape.runDir,
+      serialLog: shape.serialLog,
+      memoryBase: memory.path,
     };
     let qmp: QmpClient | undefined;
+    let state: 'running' | 'paused';
     try {
       qmp = await connectQmp(qmpSocket, process.ended, this.#startTimeoutMs, signal);
       undo.add(() => qmp?.close());
-      const status = await queryStatus(qmp);
-      if (status !== 'running') throw new AenvError('boot_failed', `QEMU is in state '${status}' after its start`);
+      state = await way.ready(qmp, process.identity.pid);
+      signal?.throwIfAborted();
     } catch (error) {
       signal?.throwIfAborted();
       if (qmp !== undefined) await serial.append(await drainConsole(qmp, 1_000).catch(() => Buffer.alloc(0)));
-      throw await bootError(spec, stderr, serial, error);
+      throw await launchError(way.failure, shape, stderr, serial, error);
     }
     // QEMU has it open; without a name nothing is left of it whatever happens.
     if (memory.ownedByVm) await removeMemory();
     undo.keep();
-    return this.#watch(record, process, qmp, 'running');
+    return this.#watch(record, process, qmp, state);
   }
 
   async adopt(record: VmRecord): Promise<MicroVm | undefined> {
@@ -160,7 +206,7 @@ class QemuDriver implements VmDriver {
   }
 }
 
-async function makeRunDir(spec: VmSpec, undo: Rollback): Promise<void> {
+async function makeRunDir(spec: VmShape, undo: Rollback): Promise<void> {
   await mkdir(dirname(spec.runDir), { recursive: true, mode: 0o711 });
   try {
     await mkdir(spec.runDir, { mode: 0o700 });
@@ -179,11 +225,17 @@ async function queryStatus(qmp: QmpClient): Promise<string> {
   return isRecord(answer) && typeof answer.status === 'string' ? answer.status : 'unknown';
 }
 
-async function bootError(spec: VmSpec, stderr: StderrFile, serial: SerialLog, error: unknown): Promise<AenvError> {
+async function launchError(
+  code: Launch['failure'],
+  { incarnation }: VmShape,
+  stderr: StderrFile,
+  serial: SerialLog,
+  error: unknown,
+): Promise<AenvError> {
   const cause = AenvError.from(error);
-  if (cause.code === 'host_command_missing' || cause.code === 'no_space') return cause;
-  const lines = [await stderr.lastLines(8), await serial.lastLines(20)].filter((text) => text !== '').join('\n');
-  return new AenvError('boot_failed', `VM ${spec.incarnation} did not start: ${lines === '' ? cause.message : lines}`, {
-    cause: error,
-  });
+  if (!['internal', 'vm_died', code].includes(cause.code)) return cause;
+  const said = [await stderr.lastLines(8), await serial.lastLines(20)].filter((text) => text !== '').join('\n');
+  const why =
+    code === 'boot_failed' && said !== '' ? said : [cause.message, said].filter((text) => text !== '').join('\n');
+  return new AenvError(code, `VM ${incarnation} did not start: ${why}`, { cause: error });
 }

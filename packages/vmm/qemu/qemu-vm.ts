@@ -1,9 +1,12 @@
+import { stat } from 'node:fs/promises';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { killAndWait } from '@aenv/platform/process/identity.ts';
 import type { SerialLog } from '../console/serial-log.ts';
-import type { MicroVm, VmExit, VmRecord, VmState } from '../contract/micro-vm.ts';
+import type { CaptureTarget, MicroVm, VmExit, VmRecord, VmState } from '../contract/micro-vm.ts';
+import { saveDeviceState } from './capture/device-state.ts';
 import { drainConsole } from './console-ring.ts';
+import { readMemory } from './memory/read-memory.ts';
 import { endAfterSocket, type VmmProcess } from './process.ts';
 import type { QmpClient, QmpEvent } from './qmp/client.ts';
 import type { StderrFile } from './stderr-file.ts';
@@ -65,6 +68,12 @@ export class QemuVm implements MicroVm {
     return this.#inOrder('running', 'cont');
   }
 
+  async capture(target: CaptureTarget): Promise<void> {
+    const done = this.#commands.then(() => this.#capture(target));
+    this.#commands = done.catch(() => {});
+    await done;
+  }
+
   stop(): Promise<void> {
     this.#stopping ??= this.#end();
     return this.#stopping;
@@ -92,6 +101,22 @@ export class QemuVm implements MicroVm {
     });
     this.#commands = done.catch(() => {});
     await done;
+  }
+
+  async #capture({ deviceState, memory }: CaptureTarget): Promise<void> {
+    const { record, qmp, process } = this.#parts;
+    if (this.#state === 'exited') throw new AenvError('vm_died', `VM ${record.incarnation} has ended`);
+    if (this.#state !== 'paused') throw new AenvError('capture_failed', `VM ${record.incarnation} is not paused`);
+    try {
+      const { size } = await stat(record.memoryBase);
+      await saveDeviceState(qmp, record.runDir, deviceState);
+      await readMemory(process.identity.pid, record.memoryBase, size, memory);
+    } catch (error) {
+      if ((this.#state as VmState) === 'exited') throw new AenvError('vm_died', `VM ${record.incarnation} has ended`);
+      if (error instanceof AenvError && error.code !== 'internal') throw error;
+      const why = error instanceof Error ? error.message : String(error);
+      throw new AenvError('capture_failed', `VM ${record.incarnation} could not be captured: ${why}`, { cause: error });
+    }
   }
 
   async #end(): Promise<void> {

@@ -126,6 +126,7 @@ class FakeVm implements MicroVm {
       process: { pid: 1, startTime: 1 },
       runDir: `/run/${incarnation}`,
       serialLog: `/log/${incarnation}`,
+      memoryBase: '/memory',
     };
     const { promise, resolve } = Promise.withResolvers<VmExit>();
     this.exited = promise;
@@ -134,6 +135,7 @@ class FakeVm implements MicroVm {
 
   async pause(): Promise<void> {}
   async resume(): Promise<void> {}
+  async capture(): Promise<void> {}
 
   async stop(): Promise<void> {
     await this.#host.pass('stop');

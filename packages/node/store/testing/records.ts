@@ -33,6 +33,7 @@ export function fullRecord(changes: Partial<SandboxRecord> = {}): SandboxRecord 
       process: { pid: 42, startTime: 4711 },
       runDir: '/run/vm/inc1',
       serialLog: '/home/logs/inc1',
+      memoryBase: '/home/memory/zero-512.mem',
     },
     volumeId: 'vol1',
     incarnation: 'inc1',

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, chown, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { QemuInstall } from './install/qemu-install.ts';
-import { isAtLeast, SAFE_VERSION } from './install/version.ts';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import type { QemuInstall } from '../install/qemu-install.ts';
+import { isAtLeast, SAFE_VERSION } from '../install/version.ts';
 
 /** The file that a guest's memory is a private mapping of. */
 export interface MemoryFile {
@@ -44,6 +45,32 @@ export async function memoryFile(
     }
   }
   return { path, readOnly: true, ownedByVm: false };
+}
+
+/**
+ * The memory of a captured machine. It is shared with other VMs, so only a QEMU that opens it read-only gets it.
+ * @throws AenvError `restore_failed`
+ */
+export async function baseAsMemory(
+  path: string,
+  shape: { readonly memoryMb: number },
+  install: QemuInstall,
+): Promise<MemoryFile> {
+  if (!isAtLeast(install.version, SAFE_VERSION)) throw tooOld('restore_failed', install.version);
+  const file = await stat(path).catch((cause) => {
+    throw new AenvError('restore_failed', `the memory file ${path} is missing`, { cause });
+  });
+  if (file.size !== shape.memoryMb * 1024 * 1024) {
+    throw new AenvError('restore_failed', `the memory file ${path} has ${file.size} bytes, not ${shape.memoryMb} MiB`);
+  }
+  return { path, readOnly: true, ownedByVm: false };
+}
+
+/** Snapshots need memory that is mapped read-only. */
+export function tooOld(code: 'restore_failed' | 'capture_failed', version: string): AenvError {
+  return new AenvError(code, `QEMU ${version} cannot share memory safely, ${SAFE_VERSION} or newer is needed`, {
+    remediation: 'Run `aenv doctor --fix`, which fetches a newer QEMU beside the one of this host.',
+  });
 }
 
 async function makeZeros(path: string, size: number, mode: number): Promise<void> {
