@@ -1,9 +1,7 @@
 /** Host packages that this room runs, with the programs. */
 export const IMAGES_HOST_PACKAGES: readonly string[] = [
-  'attr', // setfattr
-  'coreutils', // mknod
   'debian-archive-keyring',
-  'e2fsprogs', // mke2fs, debugfs
+  'e2fsprogs', // e2fsck and debugfs, for tests
   'mmdebstrap',
   'util-linux', // unshare
 ];

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readFile, rm, stat } from 'node:fs/promises';
+import { open, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BaseImage } from '@aenv/block/contract.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
@@ -7,17 +7,17 @@ import { writeDurable } from '@aenv/platform/files/durable.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { z } from 'zod';
 import { assetFolder } from '../cache/asset-folder.ts';
-import { LayerApplier } from '../layers/applier.ts';
-import { decompress } from '../layers/decompress.ts';
-import { readText } from '../layers/files-of.ts';
-import { RootDir } from '../layers/root-dir.ts';
-import { requireDigest, verified } from '../oci/digest.ts';
+import { archiveOf } from '../convert/archive.ts';
+import { applyLayer } from '../ext4/apply/layer.ts';
+import { ImageFiles } from '../ext4/files/image-files.ts';
+import { rootIdentity } from '../ext4/identity.ts';
+import { Tree } from '../ext4/model/tree.ts';
+import { RawDisk } from '../ext4/raw-disk.ts';
+import { writeChanges } from '../ext4/write-changes.ts';
 import type { ImageConfig } from '../oci/image-config.ts';
-import { type OciImage, type OciLayer, type ResolveOptions, readOciLayout } from '../oci/layout.ts';
-import { parsePasswd } from '../start-state/accounts.ts';
-import { applyStartState, makeWorkingDir } from '../start-state/apply.ts';
-import { type ImageStart, startOf } from '../start-state/start.ts';
-import { MKFS_VERSION, makeExt4 } from './mkfs.ts';
+import { type OciImage, type ResolveOptions, readOciLayout } from '../oci/layout.ts';
+import { prepareRoot } from '../start-state/prepare.ts';
+import type { ImageStart } from '../start-state/start.ts';
 
 export interface BuildRootfsOptions extends ResolveOptions {
   /** content-addressed cache */
@@ -37,7 +37,7 @@ export interface Rootfs extends BaseImage {
 
 const DEFAULT_SIZE = 10 * 2 ** 30;
 /** Part of the cache key: raise it when the same image would give another root file system. */
-const FORMAT = `rootfs-1, mkfs-${MKFS_VERSION}`;
+const FORMAT = 'rootfs-2';
 
 const recordSchema = z.object({
   version: z.literal(1),
@@ -57,31 +57,25 @@ const recordSchema = z.object({
 
 /**
  * Makes the root file system that sandboxes of an image start from: its layers applied, E2B's start state added, written
- * as ext4. Kept under the digest of the manifest, so the second call only looks. Needs root.
+ * as ext4. Kept under the digest of the manifest, so the second call only looks.
  * @param layoutDir OCI image layout folder
- * @throws AenvError `image_invalid`, `no_space`, `host_command_missing`, `host_command_failed`; the signal's reason
+ * @throws AenvError `image_invalid`, `invalid_request` for a size that no disk can have, `no_space`; the signal's reason
  */
 export async function buildRootfs(layoutDir: string, options: BuildRootfsOptions): Promise<Rootfs> {
   const sizeBytes = options.sizeBytes ?? DEFAULT_SIZE;
   const image = await readOciLayout(layoutDir, options);
   const key = createHash('sha256').update(`${FORMAT}\n${image.digest}\n${sizeBytes}`).digest('hex');
-  const folder = await assetFolder(join(options.assetsDir, 'rootfs'), key, async (result, scratch) => {
+  const folder = await assetFolder(join(options.assetsDir, 'rootfs'), key, async (result) => {
     const started = performance.now();
-    const root = join(scratch, 'root');
-    await mkdir(root, { mode: 0o755 });
-    await applyLayers(image, root, scratch, options);
-    const start = await prepare(root, image.config);
-    options.signal?.throwIfAborted();
-    await makeExt4(root, join(result, 'rootfs.ext4'), sizeBytes, image.digest, options.signal);
+    const start = await writeDisk(image, join(result, 'rootfs.ext4'), sizeBytes, options);
     const record: z.infer<typeof recordSchema> = {
       version: 1,
       digest: image.digest,
       sizeBytes,
       config: { ...image.config, ...mutable(image.config) },
-      start: { ...start, envVars: { ...start.envVars } },
+      start: { ...start, envVars: { ...image.config.env } },
     };
     await writeDurable(join(result, 'image.json'), `${JSON.stringify(record, null, 2)}\n`);
-    await rm(root, { recursive: true, force: true });
     const ms = Math.round(performance.now() - started);
     options.log.info('root file system made', { digest: image.digest, ms });
   });
@@ -113,29 +107,23 @@ async function readRecord(path: string): Promise<unknown> {
   }
 }
 
-async function applyLayers(image: OciImage, root: string, scratch: string, options: BuildRootfsOptions): Promise<void> {
-  const applier = new LayerApplier({ ...options, root, scratch });
+async function writeDisk(image: OciImage, path: string, sizeBytes: number, options: BuildRootfsOptions) {
+  const tree = Tree.create(rootIdentity(image.digest, sizeBytes));
+  await using file = await open(path, 'wx+', 0o644);
+  await file.truncate(sizeBytes);
+  const disk = new RawDisk(file);
   for (const [at, layer] of image.layers.entries()) {
-    options.log.info('unpacking layer', {
-      layer: `${at + 1}/${image.layers.length}`,
-      bytes: layer.sizeBytes,
-      digest: layer.digest,
-    });
-    await applier.apply(archiveOf(layer));
+    const { digest, sizeBytes: bytes } = layer;
+    options.log.info('unpacking layer', { layer: `${at + 1}/${image.layers.length}`, bytes, digest });
+    await applyLayer(tree, archiveOf(layer), disk, options.signal === undefined ? {} : { signal: options.signal });
   }
-  await applier.finish();
-}
-
-/** Checks both digests: that of the blob as stored, and that of the archive inside. */
-function archiveOf(layer: OciLayer): AsyncIterable<Uint8Array> {
-  return verified(decompress(layer.open()), requireDigest(layer.diffId), undefined, `archive of layer ${layer.digest}`);
-}
-
-async function prepare(root: string, config: ImageConfig): Promise<ImageStart> {
-  await applyStartState(root);
-  if (config.workingDir !== '') await makeWorkingDir(root, config.workingDir);
-  const passwd = await readText(new RootDir(root), 'etc/passwd');
-  return startOf(config, passwd === undefined ? [] : parsePasswd(passwd));
+  options.signal?.throwIfAborted();
+  const start = await prepareRoot(new ImageFiles(tree, disk, disk), image.config);
+  await writeChanges(tree, disk, options.signal);
+  // Volumes stack on it: from here on nothing may change it.
+  await file.chmod(0o444);
+  await file.sync();
+  return start;
 }
 
 /** The record's type has plain arrays and objects where the configuration's are read-only. */

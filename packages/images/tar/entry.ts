@@ -9,9 +9,9 @@ export interface TarEntry {
   readonly mode: number;
   readonly uid: number;
   readonly gid: number;
+  /** of the content, with the holes of sparse members */
   readonly size: number;
-  /** `ms` since the epoch, may be negative */
-  readonly mtimeMs: number;
+  readonly mtime: { readonly seconds: number; readonly nanoseconds: number };
   readonly devMajor: number;
   readonly devMinor: number;
   readonly xattrs: ReadonlyMap<string, Buffer>;
@@ -20,6 +20,7 @@ export interface TarEntry {
 const TYPES: Readonly<Record<string, TarType>> = {
   '0': 'file',
   '7': 'file',
+  S: 'file',
   '1': 'link',
   '2': 'symlink',
   '3': 'character-device',

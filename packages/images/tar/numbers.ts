@@ -26,3 +26,20 @@ function parseBase256(field: Buffer, first: number): number | undefined {
 export function parseDecimal(text: string): number | undefined {
   return /^-?\d{1,16}(\.\d{0,30})?$/.test(text) ? Number(text) : undefined;
 }
+
+/**
+ * A time of a PAX record, exact to the nanosecond; what is finer is cut off, towards the past.
+ * @returns undefined when it is no number
+ */
+export function parseTime(text: string): { readonly seconds: number; readonly nanoseconds: number } | undefined {
+  const match = /^(-?)(\d{1,15})(?:\.(\d{0,30}))?$/.exec(text);
+  if (match === null) return undefined;
+  const [, sign, whole = '', fraction = ''] = match;
+  const seconds = Number(whole);
+  const nanoseconds = Number(fraction.slice(0, 9).padEnd(9, '0'));
+  if (sign === '') return { seconds, nanoseconds };
+  const finer = /[1-9]/.test(fraction.slice(9)) ? 1 : 0;
+  const below = nanoseconds + finer;
+  if (below === 0) return { seconds: seconds === 0 ? 0 : -seconds, nanoseconds: 0 };
+  return { seconds: -seconds - 1, nanoseconds: 10 ** 9 - below };
+}

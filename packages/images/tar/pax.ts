@@ -1,12 +1,17 @@
 /** Records of PAX extended headers, values as bytes: names and extended attributes need not be UTF-8. */
 export type PaxRecords = ReadonlyMap<string, Buffer>;
 
+/** GNU tar's first form of sparse members repeats these two; every other record counts once. */
+const REPEATED = ['GNU.sparse.offset', 'GNU.sparse.numbytes'];
+
 /**
- * Parses `"<length> <key>=<value>\n"` records (POSIX pax, "pax Extended Header").
+ * Parses `"<length> <key>=<value>\n"` records (POSIX pax, "pax Extended Header"). The repeated records of GNU tar's sparse
+ * format 0.0 come as the one record that they became in 0.1, `GNU.sparse.map`.
  * @returns undefined when a record does not have this form
  */
 export function parsePax(data: Buffer): PaxRecords | undefined {
   const records = new Map<string, Buffer>();
+  const repeated: string[] = [];
   for (let at = 0; at < data.length; ) {
     const space = data.indexOf(0x20, at);
     if (space === -1 || space - at > 10) return undefined;
@@ -17,9 +22,12 @@ export function parsePax(data: Buffer): PaxRecords | undefined {
     if (end > data.length || data[end - 1] !== 0x0a || equals === -1 || equals >= end) return undefined;
     const key = data.toString('utf8', space + 1, equals);
     if (key === '') return undefined;
-    records.set(key, data.subarray(equals + 1, end - 1));
+    const value = data.subarray(equals + 1, end - 1);
+    if (REPEATED.includes(key)) repeated.push(value.toString('latin1'));
+    else records.set(key, value);
     at = end;
   }
+  if (repeated.length > 0) records.set('GNU.sparse.map', Buffer.from(repeated.join(','), 'latin1'));
   return records;
 }
 

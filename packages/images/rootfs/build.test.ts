@@ -6,6 +6,7 @@ import { afterEach, beforeEach, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import { run } from '@aenv/platform/process/run.ts';
+import { fsck } from '../testing/ext4.ts';
 import { TestLayout } from '../testing/layout.ts';
 import { type TestMember, tar } from '../testing/tar.ts';
 import { buildRootfs, type Rootfs } from './build.ts';
@@ -53,7 +54,7 @@ test('an image becomes a clean, sparse ext4 with the content of its layers', asy
   assert.equal(found.size, sizeBytes);
   assert.ok(found.blocks * 512 < sizeBytes / 4, `${found.blocks * 512} bytes on disk`);
   assert.equal(found.mode & 0o777, 0o444);
-  await run(['e2fsck', '-fn', rootfs.path]);
+  await fsck(rootfs.path);
   const { stdout } = await run(['dumpe2fs', '-h', rootfs.path]);
   assert.match(stdout, /volume name:\s+aenv-root/);
   assert.match(stdout, /Reserved block count:\s+0/);
@@ -91,8 +92,8 @@ test('a failure of any kind leaves nothing in the cache', async () => {
   await assert.rejects(build(layout), { code: 'image_invalid' });
   assert.deepEqual(await readdir(join(top, 'assets', 'rootfs')), []);
 
-  const big = await layoutOf([{ name: 'big', data: Buffer.alloc(3 * 2 ** 20, 'x') }]);
-  await assert.rejects(build(big, { sizeBytes: 2 ** 21 }), { code: 'image_invalid' });
+  const big = await layoutOf([{ name: 'big', data: Buffer.alloc(11 * 2 ** 20, 'x') }]);
+  await assert.rejects(build(big, { sizeBytes: 2 ** 24 }), { code: 'image_invalid' });
   assert.deepEqual(await readdir(join(top, 'assets', 'rootfs')), []);
 
   const aborted = build(big, { signal: AbortSignal.abort(new Error('stop')) });
