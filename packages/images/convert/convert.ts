@@ -17,8 +17,8 @@ import { prepareRoot, startStateId } from '../start-state/prepare.ts';
 import type { ImageStart } from '../start-state/start.ts';
 import { archiveOf } from './archive.ts';
 import { chainIdOf, layerKey } from './chain.ts';
-import { LayerFile } from './layer-file.ts';
-import { type ConvertedLayer, LAYER_FILE, MODEL_FILE, readRecord, writeRecord } from './layer-record.ts';
+import { type ConvertedLayer, MODEL_FILE, readRecord, writeRecord } from './layer-record.ts';
+import { LayerSink } from './layer-sink.ts';
 
 export interface ConvertProgress {
   /** layer that is being converted, from 1; one more than there are for the start state */
@@ -149,14 +149,14 @@ class Conversion {
         ...{ uuid: uuidOf(step.key), virtualSize: this.#sizeBytes },
         parentUuid: this.#done.at(-1)?.uuid,
       };
-      await using file = await LayerFile.create(join(result, LAYER_FILE), identity);
-      const { start } = await step.apply(tree, file);
-      await writeChanges(tree, file, signal);
-      const written = await file.finish(signal);
+      await using sink = await LayerSink.create(result, identity);
+      const { start } = await step.apply(tree, sink);
+      await writeChanges(tree, sink, signal);
+      const { digest, sizeBytes } = await sink.finish();
       await saveTree(join(result, MODEL_FILE), tree);
       const { parentUuid, ...rest } = identity;
       await writeRecord(result, {
-        ...{ chainId: step.chainId, ...written, ...rest },
+        ...{ chainId: step.chainId, digest, sizeBytes, ...rest },
         ...(parentUuid === undefined ? {} : { parentUuid }),
         ...(start === undefined ? {} : { start }),
       });

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { fileSystemSeed, inodeSeed } from './format/checksum-seed.ts';
+import { fileSystemSeed, inodeSeed } from './format/checksum.ts';
 import { appendExtent, encodeExtents, treeBlocksFor } from './format/extent-tree.ts';
 import { ENTRY_TYPE, encodeFolder } from './format/folder.ts';
 import { encodeDescriptor } from './format/group-descriptor.ts';

@@ -2,7 +2,7 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { type Marker, markerOf, splitName } from '../../layers/names.ts';
 import type { TarEntry } from '../../tar/entry.ts';
 import { quoted, readTar, type TarMember } from '../../tar/reader.ts';
-import { fileSystemSeed } from '../format/checksum-seed.ts';
+import { fileSystemSeed } from '../format/checksum.ts';
 import { clampTime } from '../format/inode.ts';
 import { isStorable, layOutXattrs } from '../format/xattrs.ts';
 import type { Entry, FolderNode, Node } from '../model/node.ts';

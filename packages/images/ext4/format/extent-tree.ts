@@ -1,6 +1,6 @@
 import { BLOCK_SIZE } from '../model/geometry.ts';
 import type { Extent } from '../model/node.ts';
-import { crc32c } from './crc32c.ts';
+import { crc32c } from './checksum.ts';
 
 const MAGIC = 0xf30a;
 const ENTRY = 12;

@@ -1,5 +1,5 @@
 import { BLOCK_SIZE } from '../model/geometry.ts';
-import { crc32c } from './crc32c.ts';
+import { crc32c } from './checksum.ts';
 import { dirHash } from './dir-hash.ts';
 
 /** File types of directory entries. */

@@ -1,5 +1,5 @@
 import { DESCRIPTOR_SIZE } from '../model/geometry.ts';
-import { crc32c, crc32cNumber } from './crc32c.ts';
+import { crc32c, groupSeed } from './checksum.ts';
 
 const FLAG = { inodesUninitialised: 1, blocksUninitialised: 2, tableZeroed: 4 } as const;
 
@@ -35,6 +35,6 @@ export function encodeDescriptor(target: Buffer, content: GroupContent, seed: nu
   if (content.blockBits !== undefined) target.writeUInt16LE(crc32c(seed, content.blockBits) & 0xffff, 24);
   if (content.inodeBits !== undefined) target.writeUInt16LE(crc32c(seed, content.inodeBits) & 0xffff, 26);
   target.writeUInt16LE(content.unusedInodes, 28);
-  const checksum = crc32c(crc32cNumber(seed, content.group), target.subarray(0, DESCRIPTOR_SIZE));
+  const checksum = crc32c(groupSeed(seed, content.group), target.subarray(0, DESCRIPTOR_SIZE));
   target.writeUInt16LE(checksum & 0xffff, 30);
 }

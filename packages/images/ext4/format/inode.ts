@@ -1,7 +1,6 @@
 import { INODE_SIZE } from '../model/geometry.ts';
 import type { Node, NodeKind, Timestamp } from '../model/node.ts';
-import { inodeSeed } from './checksum-seed.ts';
-import { crc32c } from './crc32c.ts';
+import { crc32c, inodeSeed } from './checksum.ts';
 
 const XATTR_MAGIC = 0xea020000;
 const FLAG = { index: 0x1000, extents: 0x80000 } as const;

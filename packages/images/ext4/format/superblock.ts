@@ -1,5 +1,5 @@
 import { BLOCKS_PER_GROUP, type Geometry, INO, INODE_SIZE, INODES_PER_GROUP } from '../model/geometry.ts';
-import { crc32c } from './crc32c.ts';
+import { crc32c, START } from './checksum.ts';
 
 const COMPAT = { hasJournal: 0x4, extAttr: 0x8, dirIndex: 0x20, sparseSuper2: 0x200 } as const;
 const INCOMPAT = { filetype: 0x2, extents: 0x40, flexBg: 0x200 } as const;
@@ -79,7 +79,7 @@ export function encodeSuperblock(content: SuperblockContent): Buffer {
   block.writeUInt8(Math.ceil(Math.log2(Math.max(2, geometry.groupCount))), 372);
   // The one kind of checksum that there is, CRC-32C.
   block.writeUInt8(1, 373);
-  u32(1020, crc32c(0xffffffff, block.subarray(0, 1020)));
+  u32(1020, crc32c(START, block.subarray(0, 1020)));
   return block;
 }
 

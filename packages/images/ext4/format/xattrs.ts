@@ -1,6 +1,6 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { BLOCK_SIZE } from '../model/geometry.ts';
-import { crc32c } from './crc32c.ts';
+import { crc32c } from './checksum.ts';
 import { toDiskAcl } from './posix-acl.ts';
 
 const MAGIC = 0xea020000;
