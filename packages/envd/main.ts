@@ -14,8 +14,4 @@ process.umask(0o022);
 
 startEnvd(GUEST_OPTIONS).then((envd) => {
   stderrLog('info', 'envd listens', { port: envd.port, uptimeMs: Math.round(performance.now()) });
-  // After the first answers: loading takes a while, and the host is waiting for them.
-  setTimeout(() => {
-    envd.warmUp().catch(die);
-  }, 250).unref();
 }, die);

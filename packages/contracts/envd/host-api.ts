@@ -20,7 +20,7 @@ export const HOST_ONLY_PATHS: readonly string[] = [
 ];
 
 /**
- * Body of POST /init -> 204 with X-Envd-Version and X-Aenv-Boot-Id. Everything is optional; what is absent stays as it
+ * Body of POST /init -> 204 with X-Envd-Version and, unless `capture`, X-Aenv-Boot-Id. Everything is optional; what is absent stays as it
  * is, `envVars` replaces the user's variables as a set. 401 without the right host secret.
  */
 export interface InitRequest {
@@ -37,6 +37,16 @@ export interface InitRequest {
   readonly hostname?: string;
   /** 32 bytes of host entropy, base64, credited to the guest's kernel */
   readonly seed?: string;
+  /**
+   * From now on the host secret: a guest that continues a captured one gets its own. The call brings the one before, or,
+   * when it is repeated because its answer was lost, already this one.
+   */
+  readonly hostSecret?: string;
+  /**
+   * The guest is about to be captured: it loads what the first call of a client would have to wait for, and makes nothing
+   * that clones must not share. The answer has no boot id, since the kernel makes that when it is first read.
+   */
+  readonly capture?: boolean;
 }
 
 /**

@@ -10,6 +10,7 @@ const TEXT_FIELDS = [
   'templateId',
   'hostname',
   'seed',
+  'hostSecret',
 ] as const;
 
 /**
@@ -25,6 +26,10 @@ export function parseInitRequest(body: unknown): InitRequest {
     if (value === undefined || value === null) continue;
     if (typeof value !== 'string') throw new AenvError('invalid_request', `${field} must be a string`);
     request[field] = value;
+  }
+  if (body.capture !== undefined && body.capture !== null) {
+    if (typeof body.capture !== 'boolean') throw new AenvError('invalid_request', 'capture must be true or false');
+    request.capture = body.capture;
   }
   if (body.envVars !== undefined && body.envVars !== null) {
     if (!isStringMap(body.envVars)) throw new AenvError('invalid_request', 'envVars must map names to strings');

@@ -220,3 +220,20 @@ test('timestamps: fractions to nanoseconds, offsets, and nothing else', () => {
     assert.throws(() => parseTimestamp(text), { status: 400 }, text);
   }
 });
+
+test('a guest that is captured makes no boot id, and one that continues it gets a secret of its own', async (t) => {
+  const envd = await testEnvd();
+  t.after(() => envd[Symbol.asyncDispose]());
+  const captured = await envd.init({ capture: true });
+  assert.equal(captured.status, 204);
+  assert.equal(captured.headers.get(BOOT_ID_HEADER), null);
+  const own = 'b'.repeat(64);
+  const continued = await envd.init({ hostSecret: own });
+  assert.equal(continued.status, 204);
+  assert.match(continued.headers.get(BOOT_ID_HEADER) ?? '', /^[0-9a-f-]{36}$/);
+  // The answer was lost: the same call comes again, with either secret.
+  assert.equal((await envd.init({ hostSecret: own })).status, 401);
+  assert.equal((await envd.init({ hostSecret: own }, own)).status, 204);
+  assert.equal((await envd.init({ hostSecret: 'short' }, own)).status, 400);
+  assert.equal((await envd.init({ capture: 'yes' as unknown as boolean }, own)).status, 400);
+});

@@ -20,22 +20,32 @@ export class InitHandler {
   readonly #state: StateStore;
   readonly #system: GuestSystem;
   readonly #log: Log;
+  readonly #warmUp: () => Promise<void>;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(state: StateStore, system: GuestSystem, log: Log) {
+  /** @param warmUp loads what the first call of a client needs */
+  constructor(state: StateStore, system: GuestSystem, log: Log, warmUp: () => Promise<void>) {
     this.#state = state;
     this.#system = system;
     this.#log = log;
+    this.#warmUp = warmUp;
   }
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const arrived = performance.now();
     const secret = this.#claim(request);
     const init = parseInitRequest(await readJson(request, BODY_MAX));
+    if (init.hostSecret !== undefined && !isSecret(init.hostSecret)) {
+      throw new AenvError('invalid_request', `hostSecret must have ${SECRET_MIN} to ${SECRET_MAX} characters`);
+    }
     const turn = this.#last.then(() => this.#apply(secret, init, arrived));
     this.#last = turn.catch(() => {});
     await turn;
-    sendEmpty(response, { 'x-envd-version': ENVD_VERSION, [BOOT_ID_HEADER]: await this.#system.bootId() });
+    if (init.capture === true) await this.#warmUp();
+    sendEmpty(response, {
+      'x-envd-version': ENVD_VERSION,
+      ...(init.capture === true ? {} : { [BOOT_ID_HEADER]: await this.#system.bootId() }),
+    });
   }
 
   /**
@@ -51,7 +61,7 @@ export class InitHandler {
   #claim(request: IncomingMessage): string {
     const given = header(request, HOST_SECRET_HEADER) ?? '';
     if (this.#state.current.hostSecret !== undefined) this.requireHost(request);
-    else if (given.length < SECRET_MIN || given.length > SECRET_MAX) throw notHost();
+    else if (!isSecret(given)) throw notHost();
     return given;
   }
 
@@ -88,18 +98,22 @@ export class InitHandler {
   }
 }
 
+function isSecret(text: string): boolean {
+  return text.length >= SECRET_MIN && text.length <= SECRET_MAX;
+}
+
 function notHost(): AenvError {
   return new AenvError('envd_unauthorized', 'this path is for the host of the sandbox only');
 }
 
 function merge(before: GuestState, hostSecret: string, init: InitRequest): GuestState {
-  const { accessToken, timestamp: _timestamp, seed: _seed, envVars, ...fields } = init;
+  const { accessToken, timestamp: _timestamp, seed: _seed, capture: _capture, envVars, ...fields } = init;
   const { accessToken: token, ...rest } = before;
   const next = accessToken === undefined ? token : (accessToken ?? undefined);
   return {
     ...rest,
-    ...fields,
     hostSecret,
+    ...fields,
     ...(next === undefined ? {} : { accessToken: next }),
     envVars: envVars ?? before.envVars,
   };
