@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { fileError } from '../filesystem/errors.ts';
+import { metadataOf } from '../metadata/metadata.ts';
 import { requireTokenOrSignature } from '../server/access.ts';
 import { sendJson } from '../server/answer.ts';
 import type { EnvdContext } from '../server/context.ts';
@@ -39,7 +40,7 @@ export async function upload(
   const resolve = (path: string) => resolvePath(path, user, context.state.current.defaultWorkdir);
   const path = given === null || given === '' ? undefined : resolve(given);
   const type = (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase();
-  await using batch = new UploadBatch(user);
+  await using batch = new UploadBatch(user, metadataOf(request.rawHeaders), context.attributes);
   if (type === 'multipart/form-data') {
     await receiveMultipart(request, decodedBody(request), async (filename, content) => {
       await batch.add(path ?? resolve(required(filename)), content);

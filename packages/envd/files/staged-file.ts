@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, open, readlink, realpath, rename, unlink } from 'node:fs/promises';
 import { posix } from 'node:path';
@@ -6,10 +5,10 @@ import type { Readable } from 'node:stream';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { errnoOf } from '../filesystem/errors.ts';
 import { makeFolders } from '../filesystem/make-folder.ts';
+import type { Attributes } from '../metadata/attributes.ts';
+import type { Metadata } from '../metadata/metadata.ts';
 import type { User } from '../users/users.ts';
-
-/** Prefix of the names that unfinished uploads have. */
-export const STAGING_PREFIX = '.aenv-upload-';
+import { stagingPath } from './staging.ts';
 
 // As many links in a row as the kernel follows, path_resolution(7).
 const LINKS_MAX = 40;
@@ -21,8 +20,8 @@ const LINKS_MAX = 40;
  */
 export class StagedFile {
   readonly #target: string;
-  readonly #temporary: string;
   readonly #file: FileHandle;
+  #temporary: string;
   #state: 'open' | 'done' = 'open';
 
   private constructor(target: string, temporary: string, file: FileHandle) {
@@ -39,7 +38,7 @@ export class StagedFile {
     const target = await followLinks(path);
     const mode = await modeFor(path, target);
     await makeFolders(posix.dirname(target), user);
-    const temporary = posix.join(posix.dirname(target), STAGING_PREFIX + randomBytes(9).toString('hex'));
+    const temporary = stagingPath(target, 'new');
     const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
     const file = await open(temporary, flags, 0o600);
     const staged = new StagedFile(target, temporary, file);
@@ -58,8 +57,21 @@ export class StagedFile {
     for await (const chunk of content.iterator({ destroyOnReturn: false })) await this.#writeAll(chunk);
   }
 
+  /**
+   * Gives the file its metadata. It is a new file, so it has none of the old one.
+   * @returns false when the file system cannot keep any
+   */
+  setMetadata(metadata: Metadata, attributes: Attributes): Promise<boolean> {
+    return attributes.write(this.#temporary, metadata);
+  }
+
   async commit(): Promise<void> {
     await this.#file.close();
+    if (await exists(this.#target)) {
+      const old = stagingPath(this.#target, 'old');
+      await rename(this.#temporary, old);
+      this.#temporary = old;
+    }
     await rename(this.#temporary, this.#target);
     this.#state = 'done';
   }
@@ -107,5 +119,14 @@ async function modeFor(path: string, target: string): Promise<number> {
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return 0o644;
     throw error;
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await lstat(path);
+    return true;
+  } catch {
+    return false;
   }
 }

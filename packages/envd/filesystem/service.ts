@@ -11,14 +11,16 @@ import { fileError } from './errors.ts';
 import { listTree } from './list.ts';
 import { makeFolders } from './make-folder.ts';
 import { removeTree } from './remove.ts';
+import { watchMethods } from './watch/service.ts';
 
-/** The filesystem service. Watching is not part of it, so its methods answer `unimplemented`. */
+/** The filesystem service. */
 export function filesystemService(envd: EnvdContext): Implementation<typeof Filesystem> {
   const locate = async (call: Call, path: string) => {
     const user = await envd.users.fromAuthorization(call.header('authorization'));
     return { user, path: resolvePath(path, user, envd.state.current.defaultWorkdir) };
   };
-  const describe = async (path: string): Promise<EntryInfo> => entryInfo(path, await envd.users.accounts());
+  const sources = async () => ({ accounts: await envd.users.accounts(), attributes: envd.attributes });
+  const describe = async (path: string): Promise<EntryInfo> => entryInfo(path, await sources());
 
   return {
     async stat(request, call) {
@@ -30,7 +32,7 @@ export function filesystemService(envd: EnvdContext): Implementation<typeof File
       const { path } = await locate(call, request.path);
       return attempt(path, async () => {
         if (!(await stat(path)).isDirectory()) throw new AenvError('path_invalid', `path '${path}' is not a directory`);
-        return { entries: await listTree(path, request.depth || 1, await envd.users.accounts()) };
+        return { entries: await listTree(path, request.depth || 1, await sources()) };
       });
     },
 
@@ -55,6 +57,8 @@ export function filesystemService(envd: EnvdContext): Implementation<typeof File
       await attempt(path, () => removeTree(path));
       return {};
     },
+
+    ...watchMethods(envd, locate),
   };
 }
 

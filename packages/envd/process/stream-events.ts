@@ -1,11 +1,9 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Call } from '../rpc/call.ts';
+import { keepaliveMs } from '../rpc/keepalive.ts';
 import type { EventMessage } from './encode-event.ts';
 import type { RunningProcess } from './running-process.ts';
 import type { CloseReason, OutputEvent } from './subscription.ts';
-
-// Seconds between signs of life when the client does not say.
-const KEEPALIVE_DEFAULT = 90;
 
 /** What happens at the client's deadline: the process is killed, client or not; or only the listening ends. */
 export type DeadlineRule = 'kills' | 'detaches';
@@ -33,7 +31,7 @@ export async function* streamEvents(
   if (signal.aborted) leave();
   try {
     yield { event: { event: { case: 'start', value: { pid: process.pid } } } };
-    const idleMs = keepaliveMs(call.header('keepalive-ping-interval'));
+    const idleMs = keepaliveMs(call);
     for (let next = await subscription.next(idleMs); next !== undefined; next = await subscription.next(idleMs)) {
       yield next === 'idle' ? { event: { event: { case: 'keepalive', value: {} } } } : toMessage(next);
     }
@@ -61,9 +59,4 @@ function closeError(reason: CloseReason | undefined, pid: number, rule: Deadline
     default:
       return new AenvError('internal', 'the client has left');
   }
-}
-
-function keepaliveMs(value: string | undefined): number {
-  const seconds = value !== undefined && /^\d{1,6}$/.test(value.trim()) ? Number(value) : 0;
-  return Math.max(1, seconds || KEEPALIVE_DEFAULT) * 1000;
 }

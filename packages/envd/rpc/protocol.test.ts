@@ -97,14 +97,6 @@ test('other content types are 415, other methods 405 with Allow, other paths 404
   }
 });
 
-test('methods that are not there yet answer unimplemented', async () => {
-  const { status, body } = await unary(envd.url, 'filesystem.Filesystem/CreateWatcher', { path: '/tmp' });
-  assert.equal(status, 501);
-  assert.equal(body.code, 'unimplemented');
-  const watch = await endFrame(await post('filesystem.Filesystem/WatchDir', envelope({ path: '/tmp' }), STREAM));
-  assert.equal(watch.error?.code, 'unimplemented');
-});
-
 test('a message that claims to be compressed is unimplemented, a malformed deadline invalid', async () => {
   const unaryGzip = await post('process.Process/List', '{}', { ...JSON_TYPE, 'content-encoding': 'gzip' });
   assert.deepEqual([unaryGzip.status, await codeOf(unaryGzip)], [501, 'unimplemented']);

@@ -1,8 +1,10 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Watchers } from '../filesystem/watch/watchers.ts';
 import { InitHandler } from '../guest-state/init.ts';
 import { StateStore } from '../guest-state/state.ts';
 import { serveTunnel } from '../guest-state/tunnel.ts';
+import { Attributes } from '../metadata/attributes.ts';
 import { ProcessTable } from '../process/process-table.ts';
 import type { RpcServer } from '../rpc/server.ts';
 import { MetricsSource } from '../system/metrics.ts';
@@ -15,8 +17,6 @@ import { createRouter } from './router.ts';
 /** A running envd. */
 export interface Envd {
   readonly port: number;
-  /** Loads what the first call of a client needs, so that it does not have to wait for it. */
-  warmUp(): Promise<void>;
   /** Ends all connections and all processes that were started here. */
   close(): Promise<void>;
 }
@@ -32,9 +32,14 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   const state = new StateStore(options.stateFile);
   const users = new Users(new Accounts(options.etc), () => state.current.defaultUser);
   const processes = new ProcessTable(options.processes);
-  const context: EnvdContext = { options, state, users, processes, log: options.log };
-  const init = new InitHandler(state, options.system, options.log);
+  const attributes = new Attributes(options.native);
+  const watchers = new Watchers();
+  const context: EnvdContext = { options, state, users, processes, attributes, watchers, log: options.log };
   const rpc = loadOnce(async () => (await import('../rpc/load.ts')).loadRpc(context));
+  const init = new InitHandler(state, options.system, options.log, async () => {
+    attributes.warmUp();
+    await rpc();
+  });
   const server = createServer(
     // Uploads take as long as they take; only the headers have a time limit.
     { keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: 0, headersTimeout: 60_000, noDelay: true },
@@ -57,14 +62,11 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   const port = await listen(server, options);
   return {
     port,
-    async warmUp() {
-      await rpc();
-    },
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeAllConnections();
-      await processes.close();
-      await closed;
+      watchers.close();
+      await Promise.all([processes.close(), attributes.close(), closed]);
     },
   };
 }

@@ -4,7 +4,8 @@
  * Requests on stdin end with a NUL byte: "MASK PATH" begins to watch, "0 WATCH" ends it. On stdout are the kernel's
  * records as they are (struct inotify_event). The answer to each request is one of them as well, with an empty mask and
  * the number of the watch, or a negative error number, in its wd. All that happened before a request comes before its
- * answer, so that a request that does nothing ("0 0") tells when everything up to now has been seen.
+ * answer, so that a request that does nothing ("0 0") tells when everything up to now has been seen. The exit code is the
+ * error number when the kernel has no inotify instance to give.
  */
 #define _GNU_SOURCE
 #include "native.h"

@@ -1,0 +1,254 @@
+import { realpath, stat } from 'node:fs/promises';
+import { constants } from 'node:os';
+import { EventType } from '@aenv/contracts/envd/gen/filesystem_pb.ts';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { isStaging } from '../../files/staging.ts';
+import { type Change, EventTypes, WATCHED } from './changes.ts';
+import { type Folder, FolderTree } from './folder-tree.ts';
+import { IN, Inotify, type InotifyEvent } from './inotify.ts';
+import { type FoundEntry, readFolder } from './read-folder.ts';
+import { notWatchable, watchError } from './watch-error.ts';
+
+const BELOW = WATCHED | IN.ONLYDIR | IN.DONT_FOLLOW;
+// Watches that are asked for together, and folders that are read together.
+const BATCH = 256;
+const PARALLEL = 16;
+const { errno } = constants;
+
+export interface TreeWatchOptions {
+  /** path of the native program */
+  readonly native: string;
+  /** absolute, may be a link */
+  readonly path: string;
+  readonly recursive: boolean;
+}
+
+/**
+ * Watches a folder, or all folders below it.
+ *
+ * A folder that appears is watched first and read afterwards: what was made in it before the watch is found by reading,
+ * what is made later comes as an event, and what is both is told once. A folder that is renamed keeps its watch.
+ */
+export class TreeWatch {
+  readonly #inotify: Inotify;
+  /** one byte in each character, without links */
+  readonly #root: string;
+  /** tells the folder from another one at the same path */
+  readonly #inode: number;
+  readonly #recursive: boolean;
+  readonly #tree: FolderTree;
+  readonly #types = new EventTypes();
+  /** found by reading, while their own events may still be on the way */
+  readonly #found = new Set<string>();
+  /** folders between the two halves of their rename, by cookie */
+  readonly #moving = new Map<number, Folder>();
+  #closed = false;
+
+  private constructor(inotify: Inotify, root: string, inode: number, recursive: boolean, watch: number) {
+    this.#inotify = inotify;
+    this.#root = root === '/' ? '' : root;
+    this.#inode = inode;
+    this.#recursive = recursive;
+    this.#tree = new FolderTree(watch);
+  }
+
+  /**
+   * Returns when all that is there is watched.
+   * @throws AenvError `path_invalid`, `too_many_watches`; or the error of a system call
+   */
+  static async open({ native, path, recursive }: TreeWatchOptions): Promise<TreeWatch> {
+    const resolved = await realpath(path, 'buffer');
+    const root = resolved.toString('latin1');
+    const inotify = new Inotify(native);
+    try {
+      const [watch] = await inotify.add(WATCHED | IN.ONLYDIR, [root]);
+      if (watch === undefined) throw notWatchable(await inotify.exitCode);
+      if (watch < 0) throw watchError(-watch, path);
+      const tree = new TreeWatch(inotify, root, (await stat(resolved)).ino, recursive, watch);
+      if (recursive) for await (const _ of tree.#enter([tree.#tree.root], false));
+      return tree;
+    } catch (error) {
+      inotify.close();
+      throw error;
+    }
+  }
+
+  /** Where a change is, as bytes. */
+  absolute(name: string): Buffer {
+    return Buffer.from(name === '' ? this.#root || '/' : `${this.#root}/${name}`, 'latin1');
+  }
+
+  /** Calls back when `changes` has given all that has happened until now. */
+  mark(reached: () => void): void {
+    this.#inotify.mark(reached);
+  }
+
+  /**
+   * The changes as they come, until `close`.
+   * @throws AenvError `watch_overflow` when some were lost, `path_not_found` when the folder is gone, `too_many_watches`
+   */
+  async *changes(): AsyncGenerator<Change> {
+    for (;;) {
+      const event = await this.#inotify.next();
+      if (this.#closed) return;
+      if (event === undefined) throw notWatchable(await this.#inotify.exitCode);
+      yield* this.#changesOf(event);
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#inotify.close();
+  }
+
+  async *#changesOf(event: InotifyEvent): AsyncGenerator<Change> {
+    if (event.mask & IN.Q_OVERFLOW) {
+      throw new AenvError('watch_overflow', 'more was changed than could be told, and some of it was lost');
+    }
+    const folder = this.#tree.get(event.watch);
+    if (folder === undefined) return this.#abandon(event.cookie);
+    const isRoot = folder === this.#tree.root;
+    if (event.mask & (IN.IGNORED | IN.UNMOUNT)) {
+      if (isRoot) throw this.#gone();
+      this.#tree.forget(folder);
+      return;
+    }
+    // What happens to a folder below, the one above it tells.
+    if (event.name === '' && !isRoot) return;
+    const place = this.#tree.pathOf(folder);
+    if (place === undefined) return this.#abandon(event.cookie);
+    const name = join(place, event.name);
+    const types = this.#types.of(event);
+    const known = (event.mask & IN.CREATE) !== 0 && this.#found.delete(name);
+    if (event.mask & (IN.DELETE | IN.MOVED_FROM)) this.#found.delete(name);
+    const isFolder = this.#recursive && (event.mask & IN.ISDIR) !== 0 && event.name !== '' && !isStaging(event.name);
+    const fresh =
+      isFolder && !(known && folder.children.has(event.name)) ? await this.#follow(event, folder, name) : undefined;
+    if (!known) for (const type of types) yield { name, type };
+    if (fresh !== undefined) yield* this.#enter([fresh], true);
+    if (isRoot && event.mask & (IN.DELETE_SELF | IN.MOVE_SELF)) throw this.#gone();
+  }
+
+  /** Keeps the tree as it is on the disk. @returns a folder that has to be read */
+  async #follow(event: InotifyEvent, parent: Folder, path: string): Promise<Folder | undefined> {
+    if (event.mask & IN.MOVED_FROM) await this.#leave(event, parent);
+    if (!(event.mask & (IN.CREATE | IN.MOVED_TO))) return undefined;
+    const [watch] = await this.#add([path]);
+    if (watch === undefined) {
+      this.#tree.markIncomplete(parent);
+      return this.#abandon(event.cookie);
+    }
+    const moved = this.#moving.get(event.cookie);
+    const folder = this.#tree.place(watch, parent, event.name);
+    if (folder !== undefined && folder === moved) {
+      this.#moving.delete(event.cookie);
+      return folder.incomplete ? folder : undefined;
+    }
+    // Meanwhile something else has taken the path; what was moved is elsewhere, and the event for that comes.
+    this.#abandon(event.cookie);
+    return folder;
+  }
+
+  /** The first half of a rename. Where no second one follows, the folder has left the tree. */
+  async #leave({ name, cookie }: InotifyEvent, parent: Folder): Promise<void> {
+    const folder = parent.children.get(name);
+    if (folder === undefined) return;
+    await this.#inotify.settle();
+    const stays = (event: InotifyEvent) =>
+      event.cookie === cookie && (event.mask & IN.MOVED_TO) !== 0 && !isStaging(event.name);
+    if (this.#inotify.queued(stays)) this.#moving.set(cookie, folder);
+    else this.#drop(folder);
+  }
+
+  /** Watches no longer what was on its way to a place that cannot be watched. */
+  #abandon(cookie: number): undefined {
+    const folder = this.#moving.get(cookie);
+    this.#moving.delete(cookie);
+    if (folder !== undefined) this.#drop(folder);
+  }
+
+  #drop(folder: Folder): void {
+    for (const watch of this.#tree.prune(folder)) this.#inotify.remove(watch);
+  }
+
+  /** Reads folders that are watched, watches and reads all folders in them, and tells of what it finds. */
+  async *#enter(folders: readonly Folder[], tell: boolean): AsyncGenerator<Change> {
+    for (let level = folders; level.length > 0; ) {
+      const below: Folder[] = [];
+      for (let start = 0; start < level.length; start += PARALLEL) {
+        const batch = level.slice(start, start + PARALLEL).map(async (folder) => {
+          const place = this.#tree.pathOf(folder);
+          // It is nowhere now; where it turns up, it is read.
+          if (place === undefined) return { folder, place: '', entries: [] };
+          folder.incomplete = false;
+          const entries = await readFolder(this.absolute(place), tell);
+          if (entries === undefined) this.#tree.markIncomplete(folder);
+          return { folder, place, entries: entries ?? [] };
+        });
+        for (const { folder, place, entries } of await Promise.all(batch)) {
+          if (tell) yield* this.#tell(place, entries);
+          below.push(...(await this.#watchAll(folder, place, entries)));
+        }
+      }
+      level = below;
+    }
+  }
+
+  *#tell(place: string, entries: readonly FoundEntry[]): Generator<Change> {
+    if (entries.length === 0) return;
+    for (const { name } of entries) this.#found.add(join(place, name));
+    // Their own events, where they come, come before this.
+    this.#inotify.mark(() => {
+      for (const { name } of entries) this.#found.delete(join(place, name));
+    });
+    for (const { name, hasContent } of entries) {
+      yield { name: join(place, name), type: EventType.CREATE };
+      if (hasContent) yield { name: join(place, name), type: EventType.WRITE };
+    }
+  }
+
+  async #watchAll(parent: Folder, place: string, entries: readonly FoundEntry[]): Promise<Folder[]> {
+    const watched: Folder[] = [];
+    const names = entries.filter(({ isFolder }) => isFolder).map(({ name }) => name);
+    for (let start = 0; start < names.length; start += BATCH) {
+      const batch = names.slice(start, start + BATCH);
+      const watches = await this.#add(batch.map((name) => join(place, name)));
+      for (const [index, name] of batch.entries()) {
+        const watch = watches[index];
+        const folder = watch === undefined ? undefined : this.#tree.place(watch, parent, name);
+        if (folder === undefined) this.#tree.markIncomplete(parent);
+        else watched.push(folder);
+      }
+    }
+    return watched;
+  }
+
+  /** Watches folders below the root; undefined for what has vanished or is no folder. */
+  async #add(names: readonly string[]): Promise<(number | undefined)[]> {
+    const paths = names.map((name) => this.absolute(name));
+    const watches = await this.#inotify.add(
+      BELOW,
+      paths.map((path) => path.toString('latin1')),
+    );
+    if (watches.length < paths.length) throw notWatchable(await this.#inotify.exitCode);
+    // Events go on when the folder is moved together with its parent, but nothing is found any more.
+    if (watches.includes(-errno.ENOENT) && (await inodeOf(this.absolute(''))) !== this.#inode) throw this.#gone();
+    return watches.map((watch, index) => {
+      if (watch >= 0) return watch;
+      if ([errno.ENOENT, errno.ENOTDIR, errno.ELOOP].includes(-watch)) return undefined;
+      throw watchError(-watch, String(paths[index]));
+    });
+  }
+
+  #gone(): AenvError {
+    return new AenvError('path_not_found', `the watched directory '${this.absolute('')}' is no longer there`);
+  }
+}
+
+function join(folder: string, name: string): string {
+  return folder === '' || name === '' ? folder + name : `${folder}/${name}`;
+}
+
+async function inodeOf(path: Buffer): Promise<number | undefined> {
+  return (await stat(path).catch(() => undefined))?.ino;
+}

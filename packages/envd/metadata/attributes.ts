@@ -1,0 +1,100 @@
+import { isUtf8 } from 'node:buffer';
+import { constants } from 'node:os';
+import { XattrApplet } from './applet.ts';
+import { METADATA_PREFIX, type Metadata } from './metadata.ts';
+
+/**
+ * Metadata and other attributes of files, through one native process for all of them: JavaScript has no calls for
+ * xattr(7), and a process for each file would make a large listing slow. The process is started when it is first needed,
+ * and again when somebody has ended it.
+ */
+export class Attributes {
+  readonly #native: string;
+  #applet: XattrApplet | undefined;
+
+  /** @param native path of the native program */
+  constructor(native: string) {
+    this.#native = native;
+  }
+
+  /** Starts the process ahead of its first use. */
+  warmUp(): void {
+    this.#running();
+  }
+
+  /**
+   * The metadata of a file or a folder, undefined for none. What cannot be read has none, as has what is not there; texts
+   * that are not UTF-8 are left out, since no message can hold them. Links have none of their own.
+   * @param path absolute
+   */
+  async read(path: string | Buffer): Promise<Metadata | undefined> {
+    let metadata: Record<string, string> | undefined;
+    try {
+      const { pairs } = await this.#running().ask(`get ${toBytes(path)}`);
+      for (const [name, value] of pairs) {
+        const [key, text] = [fromBytes(name.slice(METADATA_PREFIX.length)), fromBytes(value)];
+        if (key === undefined || text === undefined) continue;
+        metadata ??= Object.create(null) as Record<string, string>;
+        metadata[key] = text;
+      }
+    } catch {
+      // The process was ended: a description without metadata is better than none.
+    }
+    return metadata;
+  }
+
+  /**
+   * Adds metadata to a file.
+   * @returns false when its file system cannot keep any
+   * @throws the error of setxattr(2)
+   */
+  async write(path: string, metadata: Metadata): Promise<boolean> {
+    const answers = Object.entries(metadata).map(([key, value]) =>
+      this.#running().ask(`set ${toBytes(path)}`, METADATA_PREFIX + key, value),
+    );
+    for (const { errno } of await Promise.all(answers)) {
+      if (errno === constants.errno.ENOTSUP) return false;
+      if (errno !== 0) throw systemError('setxattr', errno);
+    }
+    return true;
+  }
+
+  /**
+   * Gives `to` the owner, all extended attributes, the mode and the times of `from`. Links are not followed.
+   * @throws the error of the system call
+   */
+  async copy(from: Buffer, to: Buffer): Promise<void> {
+    const { errno } = await this.#running().ask(`copy ${toBytes(from)}`, toBytes(to));
+    if (errno !== 0) throw systemError('copy of attributes', errno);
+  }
+
+  async close(): Promise<void> {
+    await this.#applet?.close();
+  }
+
+  #running(): XattrApplet {
+    if (this.#applet === undefined) {
+      const applet = new XattrApplet(this.#native);
+      this.#applet = applet;
+      void applet.ended.then(() => {
+        if (this.#applet === applet) this.#applet = undefined;
+      });
+    }
+    return this.#applet;
+  }
+}
+
+/** A text that holds one byte in each character: names of files may be any bytes. */
+function toBytes(path: string | Buffer): string {
+  return Buffer.from(path).toString('latin1');
+}
+
+function fromBytes(text: string): string | undefined {
+  const bytes = Buffer.from(text, 'latin1');
+  return isUtf8(bytes) ? bytes.toString() : undefined;
+}
+
+function systemError(call: string, errno: number): Error {
+  const code = Object.entries(constants.errno).find(([, value]) => value === errno)?.[0] ?? `E${errno}`;
+  return Object.assign(new Error(`${code}: ${call}`), { code });
+}
