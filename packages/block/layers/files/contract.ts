@@ -14,6 +14,8 @@ export interface RandomFile {
 
 /** The operations on files that the safety of a layer depends on: a seam, so that tests can cut the power. */
 export interface LayerFiles {
+  /** Makes a folder, and those above it, unless they are there. */
+  makeFolder(path: string): Promise<void>;
   /** Makes a file that must not exist. Mode 0600. */
   create(path: string): Promise<RandomFile>;
   /** Opens for reading and writing. @returns undefined if there is no such file */

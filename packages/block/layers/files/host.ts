@@ -1,5 +1,5 @@
 import { fstatSync, ftruncateSync, readSync, renameSync, writeSync, writevSync } from 'node:fs';
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { syncFolder } from '@aenv/platform/files/durable.ts';
 import { codeOf, ioError } from '../../blob/io-error.ts';
@@ -7,6 +7,13 @@ import type { LayerFiles, RandomFile } from './contract.ts';
 
 /** The host's file system. */
 export const hostFiles: LayerFiles = {
+  async makeFolder(path) {
+    try {
+      await mkdir(path, { recursive: true });
+    } catch (error) {
+      throw ioError(error, path);
+    }
+  },
   create: async (path) => new HostFile(path, await openOrThrow(path, 'wx+')),
   async open(path) {
     try {

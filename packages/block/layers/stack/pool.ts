@@ -1,7 +1,7 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { BlobSource } from '../../blob/contract.ts';
 import { openLayerFile } from '../../blob/open-layer-blob.ts';
-import { MAX_LAYERS, NULL_UUID } from '../../lsmt/format.ts';
+import { MAX_LAYERS, MAX_LOCAL_ENTRIES, NULL_UUID } from '../../lsmt/format.ts';
 import { merge } from '../../lsmt/overlay.ts';
 import { inSlices } from '../../lsmt/slices.ts';
 import type { LayerStack } from '../contract.ts';
@@ -18,9 +18,9 @@ export interface LayerRef extends OpenLayerLimits {
   readonly open: () => Promise<BlobSource>;
 }
 
-/** A sealed layer in a file of this host, wrapped or not. */
+/** A sealed layer in a file of this host, wrapped or not, with as many segments as layers of this host may have. */
 export function fileLayer(path: string): LayerRef {
-  return { key: path, open: () => openLayerFile(path) };
+  return { key: path, open: () => openLayerFile(path), maxEntries: MAX_LOCAL_ENTRIES };
 }
 
 /** Layers of a chain, opened and merged. */

@@ -1,7 +1,7 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { BlobSource } from '../../blob/contract.ts';
 import { readAll } from '../../blob/read-all.ts';
-import { HEADER_SIZE, MAX_LOCAL_ENTRIES, MAX_SECTORS, SEGMENT_SIZE } from '../../lsmt/format.ts';
+import { HEADER_SIZE, MAX_EXCHANGED_ENTRIES, MAX_SECTORS, SEGMENT_SIZE } from '../../lsmt/format.ts';
 import { decodeHeader, type LayerHeader } from '../../lsmt/header.ts';
 import { parseSealedIndex } from '../../lsmt/sealed-index.ts';
 import type { SegmentIndex } from '../../lsmt/segment-index.ts';
@@ -17,7 +17,7 @@ export interface SealedLayer {
 }
 
 export interface OpenLayerLimits {
-  /** entries of the index, padding included; `MAX_EXCHANGED_ENTRIES` for what comes from elsewhere */
+  /** entries of the index, padding included; `MAX_EXCHANGED_ENTRIES` if absent, as for what comes from elsewhere */
   readonly maxEntries?: number;
 }
 
@@ -40,7 +40,7 @@ export async function openSealedLayer(
   const header = decodeHeader(await readAll(source, trailerAt, HEADER_SIZE, signal));
   if (header.isHeader || !header.isDataFile || !header.isSealed) throw corrupt('it does not end with a trailer');
   const { indexOffset, indexCount, virtualSize } = header;
-  if (indexCount > (limits.maxEntries ?? MAX_LOCAL_ENTRIES)) throw corrupt(`its index has ${indexCount} entries`);
+  if (indexCount > (limits.maxEntries ?? MAX_EXCHANGED_ENTRIES)) throw corrupt(`its index has ${indexCount} entries`);
   if (virtualSize / SECTOR_SIZE > MAX_SECTORS) throw corrupt('its disk is larger than 2 TiB');
   const indexSize = indexCount * SEGMENT_SIZE;
   if (indexOffset < HEADER_SIZE || indexOffset % SECTOR_SIZE !== 0 || indexOffset + indexSize > trailerAt) {

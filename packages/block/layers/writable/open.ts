@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import { HEADER_SIZE, MAX_LOG_ENTRIES, MAX_SECTORS, NULL_UUID, SEGMENT_SIZE } from '../../lsmt/format.ts';
@@ -44,7 +44,7 @@ export async function createWritableLayer(options: NewLayer): Promise<WritableLa
   if (virtualSize % SECTOR_SIZE !== 0 || virtualSize / SECTOR_SIZE > MAX_SECTORS) {
     throw new RangeError(`a disk cannot have ${virtualSize} bytes`);
   }
-  await mkdir(folder, { recursive: true });
+  await files.makeFolder(folder);
   const paths = layerPaths(folder);
   await using undo = new Rollback();
   const common = { uuid, parentUuid, virtualSize, userTag };
@@ -52,6 +52,7 @@ export async function createWritableLayer(options: NewLayer): Promise<WritableLa
   const index = await made(files, paths.index, encodeHeader({ ...common, isDataFile: false, indexOffset: 4096 }), undo);
   await Promise.all([data.sync(), index.sync()]);
   await files.syncFolder(folder);
+  await files.syncFolder(dirname(folder));
   const pending = await PendingLog.create(files, pendingPath, uuid, options.bootId ?? currentBootId());
   undo.keep();
   return new AppendLayer({
@@ -120,8 +121,9 @@ export async function reopenWritableLayer(place: WritableLayerPlace): Promise<Wr
 
 async function made(files: LayerFiles, path: string, header: Buffer, undo: Rollback): Promise<RandomFile> {
   const file = await files.create(path);
-  undo.add(() => files.remove(path));
-  undo.add(() => file.close());
+  // The first error is the one that counts: where it came from, removing may fail too.
+  undo.add(() => files.remove(path).catch(() => {}));
+  undo.add(() => file.close().catch(() => {}));
   file.writeSync([header], 0);
   return file;
 }

@@ -1,0 +1,36 @@
+/** A random number in [0, 1). */
+export type Random = () => number;
+
+/** Numbers that follow from the seed (mulberry32). */
+export function randomOf(seed: number): Random {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b_79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t ^= t + Math.imul(t ^ (t >>> 7), 61 | t);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Values at which lengths and offsets go wrong. */
+const EDGES = [0n, 1n, 7n, 255n, 512n, 4096n, 2n ** 31n, 2n ** 32n - 1n, 2n ** 50n - 1n, 2n ** 53n, 2n ** 64n - 1n];
+
+/** A damaged copy: some bytes, some numbers, a piece moved, a piece cut off or put on. */
+export function damaged(bytes: Buffer, random: Random): Buffer {
+  let copy = Buffer.from(bytes);
+  const at = (room = 0) => Math.floor(random() * Math.max(1, copy.length - room));
+  for (let changes = 1 + Math.floor(random() * 4); changes > 0 && copy.length > 16; changes--) {
+    const kind = random();
+    if (kind < 0.35) copy[at()] = Math.floor(random() * 256);
+    else if (kind < 0.45) copy[at()] = (copy[at()] ?? 0) ^ (1 << Math.floor(random() * 8));
+    else if (kind < 0.7) {
+      const edge = EDGES[Math.floor(random() * EDGES.length)] ?? 0n;
+      const place = at(8) & ~3;
+      if (random() < 0.5) copy.writeBigUInt64LE(edge, place);
+      else copy.writeUInt32LE(Number(edge & 0xffff_ffffn), place);
+    } else if (kind < 0.85) copy.copy(copy, at(), at(), at() + 64);
+    else if (kind < 0.95) copy = copy.subarray(0, at());
+    else copy = Buffer.concat([copy, Buffer.alloc(Math.floor(random() * 5000), Math.floor(random() * 256))]);
+  }
+  return copy;
+}
