@@ -1,3 +1,5 @@
+import { SNAPSHOT_ERRORS } from './snapshot-errors.ts';
+
 /**
  * Every error code of the product, in one place. `docs/reference/errors.md` is generated from this file.
  *
@@ -295,6 +297,13 @@ const registry = {
     summary: 'The disk of the host failed while a layer was read or written.',
     remediation: 'The message names the file; look at the kernel log of the host, then start the sandbox again.',
   },
+  block_daemon_failed: {
+    status: 503,
+    summary: 'The process that serves disks does not start, or ended while it was asked for something.',
+    remediation: 'Read the end of `logs/blockd.log` in the home folder; it is started again by itself.',
+    retryable: true,
+  },
+  ...SNAPSHOT_ERRORS,
   ledger_failed: {
     status: 500,
     summary: 'The ledger could not be read or written.',
