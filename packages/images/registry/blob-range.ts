@@ -2,6 +2,12 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { type BlobName, contentRange, sizeMismatch } from './blob-stream.ts';
 import type { Session } from './session.ts';
 
+export interface RangeOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** called with the bytes that are in the target, from its start */
+  readonly onProgress?: (filled: number) => void;
+}
+
 /**
  * Reads `target.length` bytes of a blob at `offset`, in one request.
  * @throws AenvError `registry_unavailable`, also when the host does not serve ranges (`details.reason` is `no_ranges`);
@@ -12,13 +18,13 @@ export async function readBlobRange(
   blob: BlobName,
   target: Uint8Array,
   offset: number,
-  signal?: AbortSignal,
+  options: RangeOptions = {},
 ): Promise<void> {
   if (target.length === 0) return;
   const end = offset + target.length - 1;
   const response = await session.get(`blobs/${blob.digest}`, {
     headers: { range: `bytes=${offset}-${end}` },
-    signal,
+    signal: options.signal,
     reuseLocation: true,
   });
   if (response.status !== 206) {
@@ -41,6 +47,7 @@ export async function readBlobRange(
     if (filled + chunk.length > target.length) break;
     target.set(chunk, filled);
     filled += chunk.length;
+    options.onProgress?.(filled);
   }
   if (filled === target.length) return;
   throw new AenvError(

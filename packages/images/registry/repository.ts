@@ -2,7 +2,7 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { requireDigest } from '../oci/digest.ts';
-import { readBlobRange } from './blob-range.ts';
+import { type RangeOptions, readBlobRange } from './blob-range.ts';
 import { type BlobName, streamBlob } from './blob-stream.ts';
 import { type Document, getManifest, getSmallBlob } from './manifest.ts';
 import { type RetryPolicy, withRetries } from './retry.ts';
@@ -52,9 +52,9 @@ export class Repository {
   }
 
   /** A part of a blob, in one attempt at each host: see `readBlobRange`. */
-  range(blob: BlobName, target: Uint8Array, offset: number, signal?: AbortSignal): Promise<void> {
+  range(blob: BlobName, target: Uint8Array, offset: number, options: RangeOptions = {}): Promise<void> {
     requireDigest(blob.digest);
-    return this.#firstOf((session) => readBlobRange(session, blob, target, offset, signal), signal);
+    return this.#firstOf((session) => readBlobRange(session, blob, target, offset, options), options.signal);
   }
 
   async #firstOf<T>(
