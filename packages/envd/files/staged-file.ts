@@ -54,7 +54,14 @@ export class StagedFile {
 
   /** Takes all bytes, waiting for the disk. Rejects when the source fails or ends before its time. */
   async write(content: Readable): Promise<void> {
-    for await (const chunk of content.iterator({ destroyOnReturn: false })) await this.#writeAll(chunk);
+    for await (const chunk of content.iterator({ destroyOnReturn: false })) await this.append(chunk);
+  }
+
+  async append(chunk: Uint8Array): Promise<void> {
+    for (let offset = 0; offset < chunk.length; ) {
+      const { bytesWritten } = await this.#file.write(chunk, offset);
+      offset += bytesWritten;
+    }
   }
 
   /**
@@ -82,13 +89,6 @@ export class StagedFile {
     this.#state = 'done';
     await this.#file.close().catch(() => {});
     await unlink(this.#temporary).catch(() => {});
-  }
-
-  async #writeAll(chunk: Uint8Array): Promise<void> {
-    for (let offset = 0; offset < chunk.length; ) {
-      const { bytesWritten } = await this.#file.write(chunk, offset);
-      offset += bytesWritten;
-    }
   }
 }
 

@@ -1,15 +1,14 @@
-import { rename, stat } from 'node:fs/promises';
-import { posix } from 'node:path';
+import { stat } from 'node:fs/promises';
 import type { EntryInfo, Filesystem } from '@aenv/contracts/envd/gen/filesystem_pb.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Call, Implementation } from '../rpc/call.ts';
 import type { EnvdContext } from '../server/context.ts';
 import { resolvePath } from '../users/paths.ts';
-import type { User } from '../users/users.ts';
 import { entryInfo } from './entry-info.ts';
 import { fileError } from './errors.ts';
 import { listTree } from './list.ts';
 import { makeFolders } from './make-folder.ts';
+import { move } from './move.ts';
 import { removeTree } from './remove.ts';
 import { watchMethods } from './watch/service.ts';
 
@@ -47,7 +46,9 @@ export function filesystemService(envd: EnvdContext): Implementation<typeof File
     async move(request, call) {
       const source = (await locate(call, named(request.source, 'source'))).path;
       const { user, path: destination } = await locate(call, named(request.destination, 'destination'));
-      await attempt(source, () => move(source, destination, user));
+      await attempt(source, () =>
+        move(source, destination, { user, attributes: envd.attributes, signal: call.signal }),
+      );
       return attempt(destination, async () => ({ entry: await describe(destination) }));
     },
 
@@ -60,19 +61,6 @@ export function filesystemService(envd: EnvdContext): Implementation<typeof File
 
     ...watchMethods(envd, locate),
   };
-}
-
-async function move(source: string, destination: string, user: User): Promise<void> {
-  try {
-    return await rename(source, destination);
-  } catch {
-    // A missing parent is made below; any other reason comes again.
-  }
-  await stat(source).catch((error) => {
-    throw fileError(error, source);
-  });
-  await makeFolders(posix.dirname(destination), user);
-  await rename(source, destination);
 }
 
 /** For paths whose empty form would mean the whole home. */

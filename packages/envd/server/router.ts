@@ -103,6 +103,14 @@ function createRoutes({ context, init, metrics, hostMetrics }: RouterParts): Rea
       },
     ],
     [
+      '/files/compose',
+      {
+        methods: {
+          POST: async (request, response) => (await import('../files/compose.ts')).compose(context, request, response),
+        },
+      },
+    ],
+    [
       ARCHIVE_PATH,
       {
         open: true,
