@@ -14,6 +14,10 @@ export interface ExportCounters {
   errors: number;
 }
 
+export function noCounters(): ExportCounters {
+  return { reads: 0, readBytes: 0, writes: 0, writtenBytes: 0, flushes: 0, zeroes: 0, errors: 0 };
+}
+
 /**
  * Bytes of requests and replies that one export may have in memory. One request is let in even if it is larger, so the
  * bound for a hostile client is this or the largest request.
@@ -25,15 +29,7 @@ export class Export {
   readonly name: string;
   readonly volume: Volume;
   readonly budget: Budget;
-  readonly counters: ExportCounters = {
-    reads: 0,
-    readBytes: 0,
-    writes: 0,
-    writtenBytes: 0,
-    flushes: 0,
-    zeroes: 0,
-    errors: 0,
-  };
+  readonly counters = noCounters();
 
   constructor(name: string, volume: Volume, inFlightBytes = IN_FLIGHT_BYTES) {
     this.name = name;

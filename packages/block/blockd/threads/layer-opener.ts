@@ -1,0 +1,129 @@
+import { existsSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import type { FrozenLayer, LayerStack, WritableLayer } from '../../layers/contract.ts';
+import { fileLayer, type LayerPool } from '../../layers/stack/pool.ts';
+import { reopenWritableLayer } from '../../layers/writable/open.ts';
+import { layerPaths } from '../../layers/writable/paths.ts';
+import { LayeredVolume } from '../../volume/layered-volume.ts';
+import { type BlockdFolders, layerFolder } from '../layout.ts';
+import type { DiskLayer } from '../records/schema.ts';
+import type { OpenDisk, OpenedDisk } from './operations.ts';
+
+/** In the folder of a layer that a swap has frozen: it is never written again, whatever the record says. */
+const FROZEN_MARK = 'frozen';
+
+export function frozenMark(folder: string): string {
+  return join(folder, FROZEN_MARK);
+}
+
+/** A disk that was opened, with its record brought up to date. */
+export interface Opened extends OpenedDisk {
+  readonly volume: LayeredVolume;
+  readonly prepared: WritableLayer | undefined;
+}
+
+/** Finds the files of layers and puts them together, also after a crash at any moment. */
+export class LayerOpener {
+  readonly #folders: BlockdFolders;
+  readonly #pool: LayerPool;
+  readonly #onFrozen: (frozen: FrozenLayer) => void;
+
+  /** @param onFrozen told of layers that a crash kept from being sealed, and that are sealed now */
+  constructor(folders: BlockdFolders, pool: LayerPool, onFrozen: (frozen: FrozenLayer) => void) {
+    this.#folders = folders;
+    this.#pool = pool;
+    this.#onFrozen = onFrozen;
+  }
+
+  place(layer: string) {
+    return { folder: layerFolder(this.#folders, layer), pendingPath: join(this.#folders.pending, layer) };
+  }
+
+  reopen(layer: string): Promise<WritableLayer> {
+    return reopenWritableLayer(this.place(layer));
+  }
+
+  /** The file of a layer that is not written any more. @throws AenvError `layer_corrupt` when it has none */
+  async sealedFile(layer: string): Promise<{ readonly path: string; readonly sizeBytes: number }> {
+    const found = await this.#findSealed(layer);
+    if (found !== undefined) return found;
+    throw new AenvError('layer_corrupt', `the layer ${layerFolder(this.#folders, layer)} was not sealed`);
+  }
+
+  /**
+   * Opens a disk. A swap takes place in memory and leaves a mark, before the record tells of it; then the first upper is
+   * sealed, and what is written is in the second one. Any of these shows that the first one is frozen, the latter two also
+   * after a power cut.
+   */
+  async open({ disk, sizeBytes, durability, layers, uppers }: OpenDisk): Promise<Opened> {
+    const [first, second] = uppers;
+    if (first === undefined) throw new AenvError('internal', `disk ${disk} has no upper`);
+    const next = second === undefined ? undefined : await this.reopen(second);
+    if (next === undefined || second === undefined || !(await this.#isSwapped(first, next))) {
+      const upper = await this.reopen(first);
+      const stack = await this.openStack(layers);
+      const volume = new LayeredVolume({ id: disk, size: sizeBytes, durability, stack, upper });
+      return { volume, prepared: next, layers, uppers };
+    }
+    const chain = [...layers, { kind: 'own', layer: first } as const];
+    const stack = await this.openStack(chain);
+    const volume = new LayeredVolume({ id: disk, size: sizeBytes, durability, stack, upper: next });
+    return { volume, prepared: undefined, layers: chain, uppers: [second] };
+  }
+
+  /** Opens read-only layers; those that a crash kept from being sealed are read as they are, and sealed meanwhile. */
+  async openStack(layers: readonly DiskLayer[]): Promise<LayerStack> {
+    const files: string[] = [];
+    const unsealed: string[] = [];
+    for (const layer of layers) {
+      const path = layer.kind === 'file' ? layer.path : (await this.#findSealed(layer.layer))?.path;
+      if (path === undefined && layer.kind === 'own') {
+        unsealed.push(layer.layer);
+        continue;
+      }
+      // Sealed ones go below: what lies under this one has to be sealed first.
+      for (const lower of unsealed.splice(0)) files.push(await this.#seal(lower));
+      if (path !== undefined) files.push(path);
+    }
+    let stack = await this.#pool.openStack(files.map((path) => fileLayer(path)));
+    for (const layer of unsealed) {
+      const frozen = (await this.reopen(layer)).freeze();
+      this.#onFrozen(frozen);
+      const below = stack;
+      stack = below.over(frozen);
+      await Promise.all([below.close(), frozen.close()]);
+    }
+    return stack;
+  }
+
+  async #isSwapped(first: string, next: WritableLayer): Promise<boolean> {
+    const { folder } = this.place(first);
+    return existsSync(frozenMark(folder)) || !isEmpty(next) || (await this.#findSealed(first)) !== undefined;
+  }
+
+  async #seal(layer: string): Promise<string> {
+    const frozen = (await this.reopen(layer)).freeze();
+    this.#onFrozen(frozen);
+    await frozen.close();
+    return (await frozen.durable).path;
+  }
+
+  async #findSealed(layer: string): Promise<{ readonly path: string; readonly sizeBytes: number } | undefined> {
+    const { committed, sealed } = layerPaths(layerFolder(this.#folders, layer));
+    for (const path of [committed, sealed]) {
+      const found = await stat(path).catch(() => undefined);
+      if (found !== undefined) return { path, sizeBytes: found.size };
+    }
+    return undefined;
+  }
+}
+
+function isEmpty(layer: WritableLayer): boolean {
+  let empty = true;
+  layer.lookup(0, layer.virtualSize, () => {
+    empty = false;
+  });
+  return empty;
+}

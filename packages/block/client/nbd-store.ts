@@ -1,0 +1,118 @@
+import { chmod, chown, mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { DriveSource } from '@aenv/contracts/vm/drive.ts';
+import type { BlockDevice, BlockStore, DiskSnapshot, NewDisk } from './contract-next.ts';
+import type { BlockdSupervisor } from './supervisor.ts';
+
+/** The supervisor, or whatever else answers the operations of a block daemon. */
+export type Daemon = Pick<BlockdSupervisor, 'call'>;
+
+export interface NbdStoreOptions {
+  readonly daemon: Daemon;
+  /** folder of the sockets, in memory; users of VMs can pass through its parents */
+  readonly socketsDir: string;
+  /** user of the block daemon; undefined when it is that of this process */
+  readonly daemonUid?: number;
+}
+
+/** Disks that the block daemon serves, each on a socket in a folder that only its VM may enter. */
+export function createNbdStore(options: NbdStoreOptions): BlockStore {
+  const { daemon, socketsDir } = options;
+  const folderOf = (id: string) => join(socketsDir, id);
+
+  async function remove(id: string): Promise<void> {
+    await daemon.call('remove', { disk: id });
+    await rm(folderOf(id), { recursive: true, force: true });
+  }
+
+  async function create(id: string, { origin, sizeBytes, durability = 'relaxed' }: NewDisk): Promise<BlockDevice> {
+    const from =
+      origin.kind === 'snapshot'
+        ? origin
+        : { kind: 'layers' as const, layers: origin.layers.map((path) => ({ kind: 'file' as const, path })) };
+    await daemon.call('create', { disk: id, origin: from, sizeBytes, durability });
+    return new NbdDisk(
+      id,
+      sizeBytes,
+      daemon,
+      (uid) => makeFolder(id, uid),
+      () => remove(id),
+    );
+  }
+
+  /**
+   * The daemon owns the folder and makes the socket in it, which inherits the folder's group: that of the VM. So the VM
+   * reaches this socket and no other, and a daemon without any rights can make it again after a restart.
+   */
+  async function makeFolder(id: string, uid: number): Promise<string> {
+    await mkdir(socketsDir, { recursive: true, mode: 0o711 });
+    await chmod(socketsDir, 0o711);
+    const folder = folderOf(id);
+    await mkdir(folder, { mode: 0o700, recursive: true });
+    await chown(folder, options.daemonUid ?? process.getuid?.() ?? 0, uid);
+    await chmod(folder, 0o2710);
+    return folder;
+  }
+
+  return {
+    create,
+    remove,
+    list: async () => (await daemon.call('list', {})).disks,
+    listSnapshots: async () => (await daemon.call('listSnapshots', {})).snapshots,
+    removeSnapshot: async (snapshot) => {
+      await daemon.call('removeSnapshot', { snapshot });
+    },
+  };
+}
+
+class NbdDisk implements BlockDevice {
+  readonly id: string;
+  readonly sizeBytes: number;
+  readonly #daemon: Daemon;
+  readonly #makeFolder: (uid: number) => Promise<string>;
+  readonly #remove: () => Promise<void>;
+
+  constructor(
+    id: string,
+    sizeBytes: number,
+    daemon: Daemon,
+    makeFolder: (uid: number) => Promise<string>,
+    remove: () => Promise<void>,
+  ) {
+    this.id = id;
+    this.sizeBytes = sizeBytes;
+    this.#daemon = daemon;
+    this.#makeFolder = makeFolder;
+    this.#remove = remove;
+  }
+
+  async attach(uid: number): Promise<DriveSource> {
+    const socket = join(await this.#makeFolder(uid), 'nbd.sock');
+    const answer = await this.#daemon.call('attach', { disk: this.id, socket });
+    return { kind: 'nbd', socket, export: answer.export, readOnly: false };
+  }
+
+  async flushBeforeCapture(): Promise<void> {
+    await this.#daemon.call('flush', { disk: this.id, durability: 'strict' });
+  }
+
+  async prepareSnapshot(): Promise<void> {
+    await this.#daemon.call('prepareSnapshot', { disk: this.id });
+  }
+
+  async snapshot(snapshot: string): Promise<DiskSnapshot> {
+    const { swapMs } = await this.#daemon.call('snapshot', { disk: this.id, snapshot });
+    const durable = this.#daemon.call('settleSnapshot', { snapshot }).then(() => {});
+    // Whoever waits for it is told.
+    durable.catch(() => {});
+    return { snapshot, swapMs, durable };
+  }
+
+  async allocatedBytes(): Promise<number> {
+    return (await this.#daemon.call('stat', { disk: this.id })).allocatedBytes;
+  }
+
+  async remove(): Promise<void> {
+    await this.#remove();
+  }
+}
