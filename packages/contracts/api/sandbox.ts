@@ -6,7 +6,7 @@ export const Sandbox = z
     sandboxID: z.string().openapi({ example: 'i3k9q0v7c1b8z5x2m4n6a' }),
     templateID: z.string(),
     clientID: z.string().openapi({ description: 'kept for old clients' }),
-    envdVersion: z.string().openapi({ example: '0.5.7' }),
+    envdVersion: z.string().openapi({ example: '0.6.13' }),
     alias: z.string().optional(),
     envdAccessToken: z.string().optional().openapi({ description: 'for X-Access-Token; only of secured sandboxes' }),
     trafficAccessToken: z

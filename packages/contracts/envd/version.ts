@@ -1,5 +1,5 @@
 /**
- * What envd says of itself. Clients open features by this number, so it names only what works: 0.5.7 has files as octet
- * streams and closable stdin; metadata of files starts at 0.6.2, watching with entries at 0.6.4.
+ * What envd says of itself. Clients open features by this number, so it names only what works: files as octet streams
+ * since 0.5.7, metadata of files since 0.6.2, watching with entries since 0.6.3 and on network mounts since 0.6.4.
  */
-export const ENVD_VERSION = '0.5.7';
+export const ENVD_VERSION = '0.6.13';
