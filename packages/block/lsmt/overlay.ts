@@ -23,8 +23,11 @@ export function mergeAtOnce(topFirst: readonly SegmentIndex[]): SegmentIndex {
   return atOnce(merge(topFirst));
 }
 
-/** Lays one index over another: what the upper one has hides the same part of the lower one. */
-export function* overlay(upper: SegmentIndex, lower: SegmentIndex): Sliced<SegmentIndex> {
+/**
+ * Lays one index over another: what the upper one has hides the same part of the lower one.
+ * @param raise added to the levels of the upper one
+ */
+export function* overlay(upper: SegmentIndex, lower: SegmentIndex, raise = 0): Sliced<SegmentIndex> {
   const out = new SegmentIndexBuilder(Math.max(16, upper.count + lower.count));
   /** first sector of the lower index that is not yet hidden or copied */
   let from = 0;
@@ -49,7 +52,7 @@ export function* overlay(upper: SegmentIndex, lower: SegmentIndex): Sliced<Segme
     if (i === upper.count) break;
     if (++work % SLICE === 0) yield;
     const length = upper.lengths[i] as number;
-    out.append(begin, length, upper.places[i] as number, upper.marks[i] as number);
+    out.append(begin, length, upper.places[i] as number, (upper.marks[i] as number) + raise);
     from = begin + length;
   }
   return out.finish();

@@ -7,24 +7,22 @@ const TABLES = makeTables();
  */
 export function rawCrc32c(bytes: Uint8Array, seed = 0): number {
   const t = TABLES;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let crc = seed;
   let i = 0;
   // Eight bytes a step, each through a table of its own.
   for (const end = bytes.length - 7; i < end; i += 8) {
-    crc ^=
-      (bytes[i] as number) |
-      ((bytes[i + 1] as number) << 8) |
-      ((bytes[i + 2] as number) << 16) |
-      ((bytes[i + 3] as number) << 24);
+    const first = view.getInt32(i, true) ^ crc;
+    const second = view.getInt32(i + 4, true);
     crc =
-      (t[0x700 + (crc & 0xff)] as number) ^
-      (t[0x600 + ((crc >>> 8) & 0xff)] as number) ^
-      (t[0x500 + ((crc >>> 16) & 0xff)] as number) ^
-      (t[0x400 + (crc >>> 24)] as number) ^
-      (t[0x300 + (bytes[i + 4] as number)] as number) ^
-      (t[0x200 + (bytes[i + 5] as number)] as number) ^
-      (t[0x100 + (bytes[i + 6] as number)] as number) ^
-      (t[bytes[i + 7] as number] as number);
+      (t[0x700 + (first & 0xff)] as number) ^
+      (t[0x600 + ((first >>> 8) & 0xff)] as number) ^
+      (t[0x500 + ((first >>> 16) & 0xff)] as number) ^
+      (t[0x400 + (first >>> 24)] as number) ^
+      (t[0x300 + (second & 0xff)] as number) ^
+      (t[0x200 + ((second >>> 8) & 0xff)] as number) ^
+      (t[0x100 + ((second >>> 16) & 0xff)] as number) ^
+      (t[second >>> 24] as number);
   }
   for (; i < bytes.length; i++) crc = (t[(crc ^ (bytes[i] as number)) & 0xff] as number) ^ (crc >>> 8);
   return crc >>> 0;

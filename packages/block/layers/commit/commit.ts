@@ -61,7 +61,7 @@ async function copy(
     for (let done = 0; done < range.length; done += CHUNK) {
       signal?.throwIfAborted();
       const chunk = buffer.subarray(0, Math.min(CHUNK, range.length - done));
-      await stack.read(chunk, range.offset + done, signal);
+      if (!stack.readSync(chunk, range.offset + done)) await stack.read(chunk, range.offset + done, signal);
       await writer.append(chunk, range.offset + done);
     }
   }

@@ -51,12 +51,21 @@ export class Stack implements LayerStack {
       if (!source.readSync(part, at)) runs.push({ source, target: part, offset: at });
     });
     let next = 0;
+    let failure: { readonly error: unknown } | undefined;
     const worker = async () => {
-      for (let run = runs[next++]; run !== undefined; run = runs[next++]) {
-        await run.source.read(run.target, run.offset, signal);
+      try {
+        while (failure === undefined) {
+          const run = runs[next++];
+          if (run === undefined) return;
+          await run.source.read(run.target, run.offset, signal);
+        }
+      } catch (error) {
+        failure ??= { error };
       }
     };
+    // All have ended when this ends, also after a failure: the caller may use the buffer for something else.
     await Promise.all(Array.from({ length: Math.min(PARALLEL, runs.length) }, worker));
+    if (failure !== undefined) throw failure.error;
   }
 
   *dataRanges(offset: number, length: number): Generator<{ offset: number; length: number }> {
@@ -158,7 +167,7 @@ export class Stack implements LayerStack {
       if (lowest === undefined) return;
       const index = await lowest.index;
       const level = this.#flat.sources.length;
-      const merged = await inSlices(overlay(index.atLevel(level), this.#flat.index));
+      const merged = await inSlices(overlay(index, this.#flat.index, level));
       this.#flat = new FlatStack(merged, [...this.#flat.sources, frozenSource(lowest)]);
       this.#frozen = this.#frozen.slice(0, -1);
     }
