@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { damaged, randomOf } from '../testing/fuzz.ts';
 import { lz4Decode } from './lz4-decode.ts';
 import { Lz4Encoder, lz4Bound } from './lz4-encode.ts';
 
@@ -54,4 +55,18 @@ test('blocks that lie about lengths and distances are refused', () => {
   for (const [name, bytes] of Object.entries(refused)) {
     assert.equal(lz4Decode(Uint8Array.from(bytes), new Uint8Array(16)), false, name);
   }
+});
+
+test('damaged blocks are decoded or refused, and nothing outside of the target is written', () => {
+  const encoder = new Lz4Encoder();
+  const stored = Buffer.from(encoder.encode(Buffer.from('0123456789abcdef and then something else, '.repeat(90))));
+  const room = Buffer.alloc(4096 + 200, 0xee);
+  let refused = 0;
+  const rounds = process.env.AENV_SOAK === '1' ? 5_000_000 : 20_000;
+  for (let seed = 1; seed <= rounds; seed++) {
+    if (!lz4Decode(damaged(stored, randomOf(seed)), room.subarray(100, 100 + 3780))) refused++;
+  }
+  assert.ok(refused > rounds / 2);
+  assert.ok(room.subarray(0, 100).every((byte) => byte === 0xee));
+  assert.ok(room.subarray(3880).every((byte) => byte === 0xee));
 });

@@ -1,5 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { encoderOf } from '../../zfile/codec.ts';
+import { type Compression, encodeZFileHeader } from '../../zfile/header.ts';
 import { commitLayers } from '../commit/commit.ts';
 import type { LayerForm } from '../commit/layer-file.ts';
 import { fileLayer, LayerPool } from '../stack/pool.ts';
@@ -56,11 +58,43 @@ export async function makeSamples(folder: string): Promise<{
   const frozen = layer.freeze();
   const { path } = await frozen.durable;
   await frozen.close();
-  const layers = [{ name: 'sealed', bytes: await readFile(path) }];
+  const layers: Sample[] = [{ name: 'sealed', bytes: await readFile(path) }];
   for (const [name, form] of Object.entries(FORMS)) {
     const target = join(folder, name.replaceAll(' ', '-'));
     await commitLayers(new LayerPool(), { layers: [fileLayer(path)], isBottom: false, path: target, uuid: UUID, form });
     layers.push({ name, bytes: await readFile(target) });
   }
+  const committed = layers[1]?.bytes ?? Buffer.alloc(0);
+  for (const compression of ['lz4', 'zstd'] as const) {
+    layers.push({
+      name: `packed with ${compression}, without checksums`,
+      bytes: withoutChecksums(committed, compression),
+    });
+  }
   return { layers, data, index, content };
+}
+
+/** A ZFile that no checksum protects, so that damage gets to what is behind the checksums. */
+function withoutChecksums(bytes: Buffer, compression: Compression): Buffer {
+  const blockSize = 4096;
+  const encode = encoderOf(compression);
+  const blocks: Buffer[] = [];
+  for (let at = 0; at < bytes.length; at += blockSize) {
+    blocks.push(Buffer.from(encode(bytes.subarray(at, at + blockSize))));
+  }
+  const table = Buffer.alloc(blocks.length * 4);
+  for (const [i, block] of blocks.entries()) table.writeUInt32LE(block.length, i * 4);
+  const data = Buffer.concat(blocks);
+  const [header, trailer] = [false, true].map((isTrailer) => {
+    const fields = { blockSize, compression, isTrailer, verify: false, tableCrc: 0 };
+    const end = encodeZFileHeader({
+      ...fields,
+      tableOffset: 512 + data.length,
+      blocks: blocks.length,
+      originalSize: bytes.length,
+    });
+    end.writeUInt32LE(end.readUInt32LE(32) & ~16, 32);
+    return end;
+  });
+  return Buffer.concat([header ?? data, data, table, trailer ?? data]);
 }
