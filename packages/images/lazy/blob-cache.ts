@@ -45,7 +45,7 @@ export interface OpenOptions {
   readonly pinned?: boolean;
 }
 
-/** A blob in the cache with those who have it open. */
+/** A blob that is or was open, with those who have it open. */
 interface Shared {
   readonly blob: CachedBlob;
   readonly handles: Set<OpenOptions>;
@@ -101,17 +101,14 @@ export class BlobCache {
     this.#end.signal.throwIfAborted();
     const store = await this.#storeOf(digest, size);
     let shared = this.#open.get(digest);
-    if (shared === undefined) {
+    if (shared === undefined || (shared.blob.isCorrupt && shared.handles.size === 0)) {
       const handles = new Set<OpenOptions>();
       shared = { handles, blob: this.#blob(store, handles) };
       this.#open.set(digest, shared);
     }
     const { handles, blob } = shared;
     handles.add(options);
-    return new BlobHandle(blob, options.priority ?? 'foreground', () => {
-      handles.delete(options);
-      if (handles.size === 0 && this.#open.get(digest) === shared) this.#open.delete(digest);
-    });
+    return new BlobHandle(blob, options.priority ?? 'foreground', () => handles.delete(options));
   }
 
   /** Whether all of a blob was once here and had its digest. */
@@ -121,7 +118,11 @@ export class BlobCache {
 
   /** Removes what is kept of a blob. @returns false when it is open */
   async remove(digest: string): Promise<boolean> {
-    if (this.#open.has(digest)) return false;
+    const shared = this.#open.get(digest);
+    if (shared !== undefined && shared.handles.size > 0) return false;
+    await shared?.blob.idle();
+    if (shared !== undefined && shared.handles.size > 0) return false;
+    this.#open.delete(digest);
     const store = this.#stores.get(digest);
     this.#stores.delete(digest);
     if (store !== undefined) {
@@ -134,8 +135,9 @@ export class BlobCache {
     return true;
   }
 
-  /** Makes durable what has come until now, and waits for evictions. */
+  /** Waits for all requests, makes durable what has come, and waits for evictions. */
   async settle(): Promise<void> {
+    await this.#queue.drained();
     await this.#flusher.flush();
     await this.#space.settled();
   }

@@ -57,6 +57,15 @@ export class CachedBlob {
     for (const result of await Promise.allSettled(reads)) if (result.status === 'rejected') throw result.reason;
   }
 
+  get isCorrupt(): boolean {
+    return this.#corrupt !== undefined;
+  }
+
+  /** Resolves when nothing is being fetched any more. */
+  idle(): Promise<void> {
+    return this.#queue.idle();
+  }
+
   /** From now on nothing of it is given out. */
   condemn(error: AenvError): void {
     this.#corrupt = error;

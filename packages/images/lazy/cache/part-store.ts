@@ -29,7 +29,7 @@ export class PartStore {
     this.folder = options.folder;
     this.#options = options;
     for (const chunk of options.folder.chunks) {
-      if (chunk.bytes > 0) options.space.charge(this.#tenant(chunk), chunk.bytes);
+      if (chunk.bytes > 0) options.space.inherit(this.#tenant(chunk));
     }
   }
 
@@ -106,24 +106,25 @@ export class PartStore {
     const crc = crc32(data);
     chunk.parts.crcs[at] = crc;
     chunk.parts.known[at] = 1;
-    if (!space.admits(PART)) {
-      space.tidy();
-      return;
-    }
+    // The checksum is kept in any case.
+    flusher.note(this.folder, chunk);
+    if (chunk.parts.present[at] === 1 || !space.reserve(PART)) return;
+    let kept = false;
     chunk.uses++;
     try {
       const file = await files.get(chunk, true);
       await file?.write(data, 0, data.length, at * PART);
-      if (file === undefined || chunk.parts.present[at] === 1) return;
+      if (file === undefined || this.has(part)) return;
+      kept = true;
       chunk.parts.present[at] = 1;
       chunk.trusted[at] = 1;
-      chunk.recent = true;
-      space.charge(this.#tenant(chunk), PART);
+      space.moveIn(this.#tenant(chunk));
       flusher.note(this.folder, chunk);
     } catch (error) {
       if (isCode(error, 'ENOSPC', 'EDQUOT')) space.isFull();
       log.warn('a part of a layer cannot be kept', { path: chunk.path, error: String(error) });
     } finally {
+      if (!kept) space.release(PART);
       chunk.uses--;
     }
   }

@@ -48,14 +48,29 @@ export class Space {
     return this.#used;
   }
 
-  /** Whether there is room for more; what is refused is served without being kept. */
-  admits(bytes: number): boolean {
-    return !this.#diskFull && this.#used + bytes <= this.#options.capacityBytes;
+  /**
+   * Takes room for something that is about to be kept; `release` gives it back.
+   * @returns false when there is none: what is refused is served without being kept
+   */
+  reserve(bytes: number): boolean {
+    // What is refused counts too, so that a full disk is looked at again.
+    this.#sinceLook += bytes;
+    if (this.#diskFull || this.#used + bytes > this.#options.capacityBytes) {
+      this.tidy();
+      return false;
+    }
+    this.#used += bytes;
+    return true;
   }
 
-  charge(tenant: Tenant, bytes: number): void {
-    this.#used += bytes;
-    this.#sinceLook += bytes;
+  /** What an earlier process has left takes room, be there some or not. */
+  inherit(tenant: Tenant): void {
+    this.#used += tenant.chunk.bytes;
+    this.moveIn(tenant);
+  }
+
+  /** A chunk has something that room was taken for. */
+  moveIn(tenant: Tenant): void {
     if (!this.#members.has(tenant.chunk)) {
       this.#members.add(tenant.chunk);
       this.#ring.push(tenant);

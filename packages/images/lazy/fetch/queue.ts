@@ -19,12 +19,16 @@ export class BlobQueue {
   readonly #queue: FetchQueue;
   readonly #fetch: FetchRun;
   readonly #jobs = new Map<number, Job>();
-  /** requests under way */
-  running = 0;
+  readonly #runs = new Set<Promise<void>>();
 
   constructor(queue: FetchQueue, fetch: FetchRun) {
     this.#queue = queue;
     this.#fetch = fetch;
+  }
+
+  /** requests under way */
+  get running(): number {
+    return this.#runs.size;
   }
 
   has(part: number): boolean {
@@ -47,8 +51,21 @@ export class BlobQueue {
     return job.result.promise;
   }
 
+  /** Resolves when nothing is wanted any more, and what has come is kept. */
+  async idle(): Promise<void> {
+    while (this.#jobs.size > 0) {
+      await Promise.allSettled([...this.#runs, ...[...this.#jobs.values()].map(({ result }) => result.promise)]);
+    }
+  }
+
   /** Starts the job with the neighbours that are waiting too, as one request. */
-  async run(job: Job): Promise<void> {
+  run(job: Job): Promise<void> {
+    const run = this.#run(job).finally(() => this.#runs.delete(run));
+    this.#runs.add(run);
+    return run;
+  }
+
+  async #run(job: Job): Promise<void> {
     const chunk = Math.floor(job.part / PARTS_PER_CHUNK);
     const waiting = (part: number) => {
       const one = this.#jobs.get(part);
@@ -141,10 +158,8 @@ export class FetchQueue {
       this.#waiting[priority].delete(entry);
       if (job.started) continue;
       this.#running[priority]++;
-      blob.running++;
       const run = blob.run(job).finally(() => {
         this.#running[priority]--;
-        blob.running--;
         this.#runs.delete(run);
         this.#wake();
       });
