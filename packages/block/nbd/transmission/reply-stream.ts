@@ -114,8 +114,10 @@ export class ReplyStream {
 
   #leaveSlab(): void {
     this.flush();
-    if (this.#slab !== undefined) this.#release(this.#slab);
+    const slab = this.#slab;
+    // First it must count as left: otherwise the release would take it for an idle one and leave it a second time.
     this.#slab = undefined;
+    if (slab !== undefined) this.#release(slab);
   }
 
   #release(slab: Slab): void {
