@@ -42,15 +42,25 @@ export async function readBlobRange(
     response.discard();
     throw new AenvError('registry_unavailable', `${session.host}: answers with another range than was asked for`);
   }
+  // Only an answer that is as long as it should be is made use of before its end.
+  const length = response.header('content-length');
+  if (length !== undefined && length !== String(target.length)) {
+    response.discard();
+    throw wrongLength(session);
+  }
   let filled = 0;
   for await (const chunk of response.chunks()) {
     if (filled + chunk.length > target.length) break;
     target.set(chunk, filled);
     filled += chunk.length;
-    options.onProgress?.(filled);
+    if (length !== undefined) options.onProgress?.(filled);
   }
   if (filled === target.length) return;
-  throw new AenvError(
+  throw wrongLength(session);
+}
+
+function wrongLength(session: Session): AenvError {
+  return new AenvError(
     'registry_unavailable',
     `${session.host}: a part of a blob has not the length that it should have`,
   );
