@@ -11,6 +11,11 @@ import { type BlockdState, findBlockd } from '../blockd/process/state.ts';
 import { BlockdConnection } from './connection.ts';
 
 const MAIN = fileURLToPath(new URL('../blockd/main.ts', import.meta.url));
+/**
+ * Compiled code, which the node keeps there too. As a variable of the environment it is used by the threads as well, and
+ * the compiler that strips types (tens of MB) is not loaded at all.
+ */
+const COMPILE_CACHE = fileURLToPath(new URL('../../../.build/compile-cache', import.meta.url));
 const START_MS = 30_000;
 /** The log is moved aside before a start when it is larger, so that at most two such files stay. */
 const ROTATE_BYTES = 16 * 1024 * 1024;
@@ -48,7 +53,12 @@ export async function launchBlockd(
   const program = [process.execPath, MAIN, ...formatArguments(values)];
   const [file = '', ...args] =
     values.uid === undefined ? program : ['setpriv', '--no-new-privs', '--inh-caps=-all', '--', ...program];
-  const child = spawn(file, args, { detached: true, cwd: '/', env: { PATH }, stdio: ['ignore', log.fd, log.fd] });
+  const child = spawn(file, args, {
+    detached: true,
+    cwd: '/',
+    env: { PATH, NODE_COMPILE_CACHE: COMPILE_CACHE },
+    stdio: ['ignore', log.fd, log.fd],
+  });
   const ended = Promise.withResolvers<string>();
   child.once('error', (error) => ended.resolve(`could not be started: ${error.message}`));
   child.once('exit', (code, by) => ended.resolve(by === null ? `ended with exit code ${code}` : `was ended by ${by}`));

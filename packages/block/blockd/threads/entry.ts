@@ -1,4 +1,5 @@
 /** A thread that serves disks: answers the calls of the main thread, which waits for nothing else. */
+import { flushCompileCache } from 'node:module';
 import { parentPort, workerData } from 'node:worker_threads';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
@@ -19,6 +20,8 @@ const thread = new DiskThread(workerData as ThreadData, log);
 port.on('message', ({ id, operation, args }: ThreadCall) => {
   void answer(id, async () => await thread[operation](args as never));
 });
+// Before the process becomes a user that may write there no more.
+flushCompileCache();
 send({ kind: 'ready' });
 
 async function answer(id: number, work: () => Promise<unknown>): Promise<void> {
