@@ -177,6 +177,8 @@ for (const [what, members] of Object.entries({
   'a hard link to ..': [link('x', '../victim')],
   'a hard link out through a link': [symlink('s', '/etc'), link('x', 's/passwd')],
   'a hard link to a folder': [{ name: 'd/' }, link('x', 'd')],
+  'a hard link in place of its own folder': [file('d/x'), link('d', 'd/x')],
+  'a hard link below its own file': [file('f'), link('f/x', 'f')],
   'a hard link to nothing': [link('x', 'nothing')],
   'a chain of links without end': [symlink('a', 'b'), symlink('b', 'a'), file('a/x')],
   'a component of 300 bytes': [{ name: 'x', pax: { path: 'n'.repeat(300) }, data: '' }],

@@ -136,14 +136,13 @@ class LayerApplier {
     const { root } = this.#tree;
     const parts = splitName(entry.linkName);
     const source = resolveFolder(root, root, parts.slice(0, -1))?.entries.get(parts.at(-1) ?? '')?.node;
-    if (source === undefined || source.kind === 'folder') {
+    const existing = folder.entries.get(name);
+    if (existing !== undefined && existing.node !== source) this.#clear(folder, name);
+    // What was in the way may have been a folder with the file in it.
+    if (source === undefined || source.kind === 'folder' || !this.#tree.has(source)) {
       throw new AenvError('image_invalid', `a hard link to ${quoted(entry.linkName)}, which is no file of the image`);
     }
-    const existing = folder.entries.get(name);
-    if (existing?.node !== source) {
-      if (existing !== undefined) this.#clear(folder, name);
-      this.#tree.link(folder, name, source);
-    }
+    if (existing?.node !== source) this.#tree.link(folder, name, source);
     this.#claim(folder, folder.entries.get(name));
   }
 

@@ -141,6 +141,11 @@ export class Tree {
     this.touch(folder);
   }
 
+  /** Whether a node still has a name. */
+  has(node: Node): boolean {
+    return this.inodes.get(node.ino) === node;
+  }
+
   /** Takes a name away, and the node with its last name. A folder must be empty. */
   unlink(folder: FolderNode, name: string): void {
     const node = folder.entries.get(name)?.node;

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { createWriteStream } from 'node:fs';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { after, before, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { ensureBaseImage } from '@aenv/images/base/build.ts';
+import { installPackages } from '@aenv/platform/debian/packages.ts';
+import { silentLogger } from '@aenv/platform/observability/logger.ts';
+import { run } from '@aenv/platform/process/run.ts';
+import { type OciImage, readOciLayout } from '../oci/layout.ts';
+import { fsck } from '../testing/ext4.ts';
+import { flatDisk, listDisk } from '../testing/flat-disk.ts';
+import { TestLayout } from '../testing/layout.ts';
+import { type TestMember, tar } from '../testing/tar.ts';
+import { TORTURE } from '../testing/torture.ts';
+import { differences, listTree, type TreeListing } from '../testing/tree-listing.ts';
+import { archiveOf } from './archive.ts';
+import { convertImage } from './convert.ts';
+
+/** The trees that the kernel shows of converted images, beside those of programs that know nothing of this writer. */
+let top = '';
+
+before(async () => {
+  await installPackages(['attr', 'umoci'], { log: silentLogger });
+  top = await mkdtemp(join(tmpdir(), 'images-same-'));
+});
+
+after(async () => {
+  await rm(top, { recursive: true, force: true });
+});
+
+/** The layers of an image, without the start state. */
+async function converted(image: OciImage, sizeBytes?: number): Promise<TreeListing> {
+  const size = sizeBytes === undefined ? {} : { sizeBytes };
+  const { layers } = await convertImage(image, { layersDir: join(top, 'layers'), log: silentLogger, ...size });
+  await using complete = await flatDisk(layers);
+  await fsck(complete.path);
+  await using disk = await flatDisk(layers.slice(0, -1));
+  await fsck(disk.path);
+  return await listDisk(disk.path);
+}
+
+async function layoutOf(name: string, layers: readonly (readonly TestMember[])[]): Promise<TestLayout> {
+  const layout = await TestLayout.in(join(top, name));
+  const archives = layers.map((members) => tar(...members));
+  const manifest = await layout.image(
+    archives.map((archive) => [archive, gzipSync(archive)] as const),
+    {
+      layerType: 'application/vnd.oci.image.layer.v1.tar+gzip',
+    },
+  );
+  await layout.index({ ...manifest, annotations: { 'org.opencontainers.image.ref.name': 'test' } });
+  return layout;
+}
+
+async function umoci(layout: TestLayout): Promise<TreeListing> {
+  const bundle = `${layout.dir}-bundle`;
+  await run(['umoci', 'unpack', '--image', `${layout.dir}:test`, bundle], { timeoutMs: 10 * 60_000 });
+  return listTree(join(bundle, 'rootfs'));
+}
+
+test('a Debian root is what GNU tar makes of it', { timeout: 20 * 60_000 }, async () => {
+  const assetsDir = process.env.AENV_ASSETS ?? join(top, 'assets');
+  const { layoutDir } = await ensureBaseImage({ assetsDir, log: silentLogger });
+  const image = await readOciLayout(layoutDir);
+  const root = join(top, 'debian');
+  await mkdir(root);
+  for (const [at, layer] of image.layers.entries()) {
+    const archive = join(top, `${at}.tar`);
+    await pipeline(archiveOf(layer), createWriteStream(archive));
+    const flags = ['--numeric-owner', '--same-permissions', '--xattrs', '--xattrs-include=*'];
+    await run(['tar', '-C', root, ...flags, '-xf', archive], { timeoutMs: 10 * 60_000 });
+  }
+  const expected = await listTree(root);
+  assert.ok(expected.size > 5000);
+  assert.deepEqual(differences(await converted(image), expected), []);
+});
+
+for (const [name, { layers, sizeBytes }] of Object.entries(TORTURE)) {
+  test(`${name}: what umoci makes of it`, { timeout: 20 * 60_000 }, async () => {
+    const layout = await layoutOf(name, layers);
+    const image = await readOciLayout(layout.dir, { platform: { os: 'linux', architecture: 'amd64' } });
+    assert.deepEqual(differences(await converted(image, sizeBytes), await umoci(layout)), []);
+    assert.deepEqual(
+      (await readdir(join(top, 'layers'))).filter((entry) => entry.startsWith('.')),
+      [],
+    );
+  });
+}
