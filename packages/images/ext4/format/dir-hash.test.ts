@@ -11,7 +11,7 @@ test('names have the hashes that debugfs(8) gives them', async () => {
   // Number 4 is half MD4, unsigned; the program has no name for it.
   const commands = names.map((name) => `dx_hash -h 4 -s ${SEED} ${name}\n`);
   const { stdout } = await run(['debugfs', '-f', '-'], { input: commands.join('') });
-  const expected = [...stdout.matchAll(/is 0x([0-9a-f]{8})/g)].map(([, hex = '']) => Number.parseInt(hex, 16));
+  const expected = [...stdout.matchAll(/is 0x([0-9a-f]{1,8})/g)].map(([, hex = '']) => Number.parseInt(hex, 16));
   const seed = Buffer.from(SEED.replaceAll('-', ''), 'hex');
   const found = names.map((name) => dirHash(Buffer.from(name, 'utf8').toString('latin1'), seed));
   assert.deepEqual(found, expected);
