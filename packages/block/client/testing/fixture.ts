@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
@@ -39,6 +39,7 @@ export class StorageHost implements AsyncDisposable {
   static async open(options: HostOptions = {}): Promise<StorageHost> {
     const root = await mkdtemp(join(tmpdir(), 'aenv-blk-'));
     await chmod(root, 0o711);
+    await mkdir(join(root, 'run'), { mode: 0o711 });
     const daemon: BlockdArguments = {
       root: join(root, 'disks'),
       runtime: join(root, 'run', 'blockd'),
