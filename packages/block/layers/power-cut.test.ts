@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { memorySource } from '../blob/memory-source.ts';
 import { type Random, randomOf } from '../testing/fuzz.ts';
-import { Disk } from './testing/disk.ts';
+import { Disk, type DiskPlace } from './testing/disk.ts';
 import { PowerCutFiles } from './testing/power-cut-files.ts';
 
 const FOLDER = '/disk';
@@ -40,6 +40,17 @@ class Expected {
       this.#floor[i] = 0;
     }
   }
+}
+
+/** Where the disk of a test is when its files are these. */
+function placeOn(files: PowerCutFiles): DiskPlace {
+  return {
+    folder: FOLDER,
+    size: SIZE,
+    files,
+    bootId: 'this boot',
+    openSealed: (path: string) => ({ key: path, open: async () => memorySource(files.bytesOf(path)) }),
+  };
 }
 
 async function marksOf(disk: Disk): Promise<number[]> {
@@ -89,17 +100,7 @@ test('neither a power cut nor a kill loses what was durable, and sectors are of 
     const random = randomOf(seed);
     const expected = new Expected();
     let files = new PowerCutFiles(`${FOLDER}/run/`);
-    const place = () => {
-      const current = files;
-      return {
-        folder: FOLDER,
-        size: SIZE,
-        files: current,
-        bootId: 'this boot',
-        openSealed: (path: string) => ({ key: path, open: async () => memorySource(current.bytesOf(path)) }),
-      };
-    };
-    let disk = await Disk.create(place());
+    let disk = await Disk.create(placeOn(files));
     let mark = 0;
     for (let life = 0; life < LIVES; life++) {
       files.fuse = Math.floor(random() ** 2 * 300);
@@ -113,7 +114,7 @@ test('neither a power cut nor a kill loses what was durable, and sectors are of 
       if (how === 'cut') cuts++;
       else kills++;
       try {
-        disk = await Disk.recover(place(), disk.count);
+        disk = await Disk.recover(placeOn(files), disk.count);
         const marks = await marksOf(disk);
         if (how === 'cut' && !marks.includes(before)) lost++;
         expected.check(marks, how);
@@ -124,4 +125,30 @@ test('neither a power cut nor a kill loses what was durable, and sectors are of 
   }
   assert.ok(cuts > DISKS && kills > DISKS / 2, `${cuts} cuts, ${kills} kills`);
   assert.ok(lost > DISKS / 4, 'cuts that lose nothing test nothing');
+});
+
+test('what was seen after a kill and flushed then survives a power cut, at whatever moment of a snapshot it was killed', async () => {
+  let snapshots = 0;
+  for (let fuse = 1; snapshots < 3; fuse++) {
+    const files = new PowerCutFiles(`${FOLDER}/run/`);
+    const disk = await Disk.create(placeOn(files));
+    const data = Buffer.alloc(512, 'before the snapshot');
+    disk.upper.write(data, 0);
+    files.fuse = fuse;
+    await disk
+      .snapshot()
+      .then(
+        (frozen) => frozen.durable.then(() => snapshots++),
+        () => {},
+      )
+      .catch(() => {});
+    const killed = files.kill();
+    const again = await Disk.recover(placeOn(killed), disk.count);
+    assert.ok((await again.read(0, 512)).equals(data), `killed after ${fuse} calls`);
+    again.upper.write(data, 512);
+    await again.flush();
+    // Nothing that was not synced is kept.
+    const last = await Disk.recover(placeOn(killed.cut(() => 0)), again.count);
+    assert.ok((await last.read(0, 1024)).equals(Buffer.concat([data, data])), `killed after ${fuse} calls, then cut`);
+  }
 });

@@ -1,6 +1,6 @@
 import { FIRST_DATA_SECTOR, SEGMENT_SIZE } from './format.ts';
 import { isInside } from './sealed-index.ts';
-import type { SectorMap } from './sector-map.ts';
+import { MAX_DATA_SECTORS, type SectorMap } from './sector-map.ts';
 import { emptySegment, entryCount, readSegment } from './segment.ts';
 
 /** What a replay found besides good entries. */
@@ -23,6 +23,7 @@ export function replayLog(bytes: Uint8Array, map: SectorMap, sectors: number, da
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const total = entryCount(bytes.byteLength);
   const segment = emptySegment();
+  const end = Math.min(dataEnd, MAX_DATA_SECTORS);
   const invalid: number[] = [];
   let applied = 0;
   for (let i = 0; i < total; i++) {
@@ -30,7 +31,7 @@ export function replayLog(bytes: Uint8Array, map: SectorMap, sectors: number, da
     const { offset, length, place, zeroed } = segment;
     if (length === 0 || offset === PADDING_OFFSET) continue;
     // The end of the data does not matter where zeros are said: a tail of the file may be lost, the zeros are not.
-    const known = zeroed ? place >= FIRST_DATA_SECTOR : isInside(place, length, false, dataEnd);
+    const known = zeroed ? place >= FIRST_DATA_SECTOR : isInside(place, length, false, end);
     if (offset + length > sectors || !known) {
       invalid.push(i * SEGMENT_SIZE);
       continue;

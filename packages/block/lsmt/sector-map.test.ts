@@ -65,3 +65,13 @@ test('zeroing a whole disk takes no memory for each of its parts', () => {
   assert.ok(process.memoryUsage().arrayBuffers - before < 2 ** 20);
   assert.equal(map.liveSectors, 1);
 });
+
+test('single sectors all over a disk take 32 bytes each, not more', () => {
+  const map = new SectorMap(2 ** 22);
+  const before = process.memoryUsage();
+  for (let i = 0; i < 2 ** 19; i++) map.setData(i * 8 + (i % 8), 1, 8 + i);
+  const after = process.memoryUsage();
+  const used = after.arrayBuffers - before.arrayBuffers + Math.max(0, after.heapUsed - before.heapUsed);
+  assert.ok(used < 2 ** 19 * 48, `${used} bytes`);
+  assert.equal(map.liveSectors, 2 ** 19);
+});

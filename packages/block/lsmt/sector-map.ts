@@ -1,9 +1,8 @@
 import { FIRST_DATA_SECTOR } from './format.ts';
+import { GRANULE, GranuleSlots } from './granule-slots.ts';
 import { type SegmentIndex, SegmentIndexBuilder, ZEROED } from './segment-index.ts';
 import { SLICE, type Sliced } from './slices.ts';
 
-/** Sectors of a granule: 4 KiB. */
-const GRANULE = 8;
 /** Granules of a leaf: 4 MiB of the disk in 4 KiB of memory. */
 const LEAF = 1024;
 const LEAF_SECTORS = GRANULE * LEAF;
@@ -11,8 +10,10 @@ const LEAF_SECTORS = GRANULE * LEAF;
 /** Values of a granule; any other is the place of its first sector in the data file, the other seven follow there. */
 const ABSENT = 0;
 const ZERO = 1;
-/** The granule's sectors are not in one piece: they are in the map of mixed granules. */
-const MIXED = 2;
+/** From here on: the granule's sectors are not in one piece, their places are in the slot of this number. */
+const MIXED = 2 ** 31;
+/** Sectors of the largest data file: 1 TiB. */
+export const MAX_DATA_SECTORS = MIXED;
 
 /** Shared by all leaves that are zeroed as a whole, as when a file system is made; copied before it is changed. */
 const ZERO_LEAF = new Uint32Array(LEAF).fill(ZERO);
@@ -26,7 +27,7 @@ export type Stretch = (sector: number, count: number, place: number, zeroed: boo
  */
 export class SectorMap {
   readonly #leaves: (Uint32Array | undefined)[];
-  readonly #mixed = new Map<number, Uint32Array>();
+  readonly #slots = new GranuleSlots();
   #live = 0;
 
   /** @param sectors size of the disk */
@@ -67,11 +68,11 @@ export class SectorMap {
         const granule = Math.floor(sector / GRANULE);
         const within = sector % GRANULE;
         const value = leaf[granule % LEAF] as number;
-        const mixed = value === MIXED ? this.#mixed.get(granule) : undefined;
-        const parts = mixed === undefined ? 1 : Math.min(GRANULE, within + leafEnd - sector) - within;
+        const isMixed = value >= MIXED;
+        const parts = isMixed ? Math.min(GRANULE - within, leafEnd - sector) : 1;
         for (let i = 0; i < parts; i++) {
-          const at = mixed === undefined ? placeAt(value, within) : (mixed[within + i] as number);
-          const step = mixed === undefined ? Math.min(GRANULE - within, leafEnd - sector) : 1;
+          const at = isMixed ? this.#slots.get(value - MIXED, within + i) : placeAt(value, within);
+          const step = isMixed ? 1 : Math.min(GRANULE - within, leafEnd - sector);
           if (at !== ABSENT) {
             const goesOn =
               begin + length === sector && (at === ZERO ? first === ZERO : first !== ZERO && first + length === at);
@@ -134,28 +135,27 @@ export class SectorMap {
   }
 
   #setGranule(leaf: Uint32Array, granule: number, value: number): void {
-    const old = leaf[granule % LEAF] as number;
-    if (old >= FIRST_DATA_SECTOR) this.#live -= GRANULE;
-    else if (old === MIXED) this.#dropMixed(granule);
+    this.#drop(leaf[granule % LEAF] as number);
     leaf[granule % LEAF] = value;
   }
 
   #setPart(leaf: Uint32Array, granule: number, within: number, count: number, value: number): void {
     const old = leaf[granule % LEAF] as number;
-    let parts = old === MIXED ? this.#mixed.get(granule) : undefined;
-    if (parts === undefined) {
-      parts = Uint32Array.from({ length: GRANULE }, (_, i) => placeAt(old, i));
-      this.#mixed.set(granule, parts);
-      leaf[granule % LEAF] = MIXED;
+    let slot = old - MIXED;
+    if (slot < 0) {
+      slot = this.#slots.take();
+      for (let i = 0; i < GRANULE; i++) this.#slots.set(slot, i, placeAt(old, i));
+      leaf[granule % LEAF] = MIXED + slot;
     }
     for (let i = within; i < within + count; i++) {
-      if ((parts[i] as number) >= FIRST_DATA_SECTOR) this.#live--;
-      parts[i] = value === ZERO ? ZERO : value + i - within;
+      if (this.#slots.get(slot, i) >= FIRST_DATA_SECTOR) this.#live--;
+      this.#slots.set(slot, i, value === ZERO ? ZERO : value + i - within);
     }
-    const first = parts[0] as number;
-    if (first === ABSENT || parts.some((place, i) => place !== placeAt(first, i))) return;
+    const first = this.#slots.get(slot, 0);
+    if (first === ABSENT) return;
+    for (let i = 1; i < GRANULE; i++) if (this.#slots.get(slot, i) !== placeAt(first, i)) return;
     // In one piece again.
-    this.#mixed.delete(granule);
+    this.#slots.giveBack(slot);
     leaf[granule % LEAF] = first;
   }
 
@@ -170,16 +170,19 @@ export class SectorMap {
   #dropLeaf(number: number): void {
     const leaf = this.#leaves[number];
     if (leaf === undefined || leaf === ZERO_LEAF) return;
-    for (let i = 0; i < LEAF; i++) {
-      const value = leaf[i] as number;
-      if (value >= FIRST_DATA_SECTOR) this.#live -= GRANULE;
-      else if (value === MIXED) this.#dropMixed(number * LEAF + i);
-    }
+    for (let i = 0; i < LEAF; i++) this.#drop(leaf[i] as number);
   }
 
-  #dropMixed(granule: number): void {
-    for (const place of this.#mixed.get(granule) ?? []) if (place >= FIRST_DATA_SECTOR) this.#live--;
-    this.#mixed.delete(granule);
+  /** What a granule had is not read any more. */
+  #drop(value: number): void {
+    if (value < FIRST_DATA_SECTOR) return;
+    if (value < MIXED) {
+      this.#live -= GRANULE;
+      return;
+    }
+    const slot = value - MIXED;
+    for (let i = 0; i < GRANULE; i++) if (this.#slots.get(slot, i) >= FIRST_DATA_SECTOR) this.#live--;
+    this.#slots.giveBack(slot);
   }
 }
 

@@ -1,19 +1,22 @@
-import { MAX_EXCHANGED_ENTRIES } from '../../lsmt/format.ts';
 import { SECTOR_SIZE } from '../contract.ts';
 import type { FlatStack } from '../stack/flat-stack.ts';
 import type { LayerPool, LayerRef } from '../stack/pool.ts';
 import { Stack } from '../stack/stack.ts';
+import { holeToFill, joined } from './holes.ts';
 import { LayerWriter, type NewLayerFile, type WrittenLayer } from './layer-writer.ts';
 
-export interface CommitOptions extends Omit<NewLayerFile, 'virtualSize' | 'diskSize' | 'maxSegments'> {
+export interface CommitOptions extends Omit<NewLayerFile, 'virtualSize' | 'diskSize'> {
   /** Neighbours of one chain, the lowest first; a single layer is rewritten without what is no longer read. */
   readonly layers: readonly LayerRef[];
   /** Nothing is below the lowest one: what reads as zeros anyway need not be said. */
   readonly isBottom: boolean;
   /** bytes; that of the layers if absent */
   readonly virtualSize?: number;
-  /** For readers elsewhere, which take at most a million segments. */
-  readonly forExchange?: boolean;
+  /**
+   * Most segments, padding included; `MAX_EXCHANGED_ENTRIES` for readers elsewhere. A bottom layer that would have more
+   * gets zeros written into its smallest holes, until it has fewer; any other is refused.
+   */
+  readonly maxSegments?: number;
 }
 
 /** Bytes that are copied in one go. */
@@ -34,10 +37,10 @@ export async function commitLayers(
     const { flat } = chain.value;
     const virtualSize = options.virtualSize ?? chain.value.virtualSize;
     const diskSize = virtualSize === 0 ? endOf(flat) : virtualSize;
-    const maxSegments = options.forExchange ? { maxSegments: MAX_EXCHANGED_ENTRIES } : {};
-    const writer = await LayerWriter.create({ ...options, virtualSize, diskSize, ...maxSegments });
+    const writer = await LayerWriter.create({ ...options, virtualSize, diskSize });
     try {
-      await copy(flat, diskSize, writer, options.isBottom, signal);
+      const hole = options.isBottom ? holeToFill(flat.index, options.maxSegments ?? Number.POSITIVE_INFINITY) : 0;
+      await copy(flat, diskSize, writer, options.isBottom, hole, signal);
       return await writer.finish();
     } catch (error) {
       await writer.abort();
@@ -53,11 +56,12 @@ async function copy(
   diskSize: number,
   writer: LayerWriter,
   isBottom: boolean,
+  hole: number,
   signal?: AbortSignal,
 ): Promise<void> {
   const stack = new Stack(diskSize, flat, [], []);
   const buffer = Buffer.allocUnsafe(CHUNK);
-  for (const range of stack.dataRanges(0, diskSize)) {
+  for (const range of joined(stack.dataRanges(0, diskSize), hole)) {
     for (let done = 0; done < range.length; done += CHUNK) {
       signal?.throwIfAborted();
       const chunk = buffer.subarray(0, Math.min(CHUNK, range.length - done));

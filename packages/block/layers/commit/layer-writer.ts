@@ -3,7 +3,7 @@ import type { WrittenBlob } from '../../blob/sink.ts';
 import { HEADER_SIZE, INDEX_ALIGNMENT, MAX_LOCAL_ENTRIES, MAX_SECTORS, NULL_UUID } from '../../lsmt/format.ts';
 import { encodeHeader } from '../../lsmt/header.ts';
 import { serialiseIndex } from '../../lsmt/sealed-index.ts';
-import { SectorMap } from '../../lsmt/sector-map.ts';
+import { MAX_DATA_SECTORS, SectorMap } from '../../lsmt/sector-map.ts';
 import { inSlices } from '../../lsmt/slices.ts';
 import { SECTOR_SIZE } from '../contract.ts';
 import { createLayerFile, type LayerFile, type LayerForm } from './layer-file.ts';
@@ -18,7 +18,7 @@ export interface NewLayerFile {
   /** Size of the disk that the data belongs to, where `virtualSize` is 0. */
   readonly diskSize?: number;
   readonly userTag?: string;
-  /** More segments than this are refused. */
+  /** More segments than this, padding included, are refused. */
   readonly maxSegments?: number;
 }
 
@@ -80,7 +80,8 @@ export class LayerWriter {
   async finish(): Promise<WrittenLayer> {
     const { uuid, parentUuid = NULL_UUID, virtualSize, userTag = '' } = this.#options;
     const index = await inSlices(this.#map.toIndex(this.#end / SECTOR_SIZE));
-    if (index.count > (this.#options.maxSegments ?? MAX_LOCAL_ENTRIES)) {
+    const entries = Math.ceil(index.count / INDEX_ALIGNMENT) * INDEX_ALIGNMENT;
+    if (entries > (this.#options.maxSegments ?? MAX_LOCAL_ENTRIES)) {
       throw new AenvError('layer_too_scattered', `a layer of ${index.count} segments, for ${this.#options.path}`);
     }
     const bytes = await inSlices(serialiseIndex(index, INDEX_ALIGNMENT));
@@ -89,7 +90,7 @@ export class LayerWriter {
       isHeader: false,
       isSealed: true,
       indexOffset: this.#end,
-      indexCount: Math.ceil(index.count / INDEX_ALIGNMENT) * INDEX_ALIGNMENT,
+      indexCount: entries,
       virtualSize,
       uuid,
       parentUuid,
@@ -110,6 +111,7 @@ export class LayerWriter {
     if (offset % SECTOR_SIZE !== 0 || length % SECTOR_SIZE !== 0 || offset < 0 || offset + length > size) {
       throw new RangeError(`bytes ${offset}..${offset + length} of a disk of ${size}, in sectors of 512`);
     }
-    if (this.#end + length > MAX_SECTORS * SECTOR_SIZE) throw new RangeError('a layer holds at most 2 TiB');
+    if (this.#end + length > MAX_DATA_SECTORS * SECTOR_SIZE)
+      throw new AenvError('no_space', 'a layer holds at most 1 TiB');
   }
 }

@@ -1,6 +1,5 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
-import { MAX_SECTORS } from '../../lsmt/format.ts';
-import type { SectorMap } from '../../lsmt/sector-map.ts';
+import { MAX_DATA_SECTORS, type SectorMap } from '../../lsmt/sector-map.ts';
 import { type Durability, type FrozenLayer, type LayerPart, SECTOR_SIZE, type WritableLayer } from '../contract.ts';
 import type { LayerFiles, RandomFile } from '../files/contract.ts';
 import { EntryQueue } from './entry-queue.ts';
@@ -123,8 +122,8 @@ export class AppendLayer implements WritableLayer {
       data,
       map,
       dataEnd: this.#dataEnd,
-      settled: async () => {
-        await this.#rounds.settle();
+      synced: async () => {
+        await this.#rounds.sync();
         if (this.#failure !== undefined) throw this.#failure;
       },
       removeLogs: async () => {
@@ -149,7 +148,7 @@ export class AppendLayer implements WritableLayer {
     for (const write of writes) this.#check(write.offset, write.data.length);
     if (length === 0) return;
     let place = this.#dataEnd / SECTOR_SIZE;
-    if (place + length / SECTOR_SIZE > MAX_SECTORS) throw new AenvError('no_space', 'a layer holds at most 2 TiB');
+    if (place + length / SECTOR_SIZE > MAX_DATA_SECTORS) throw new AenvError('no_space', 'a layer holds at most 1 TiB');
     this.#parts.data.writeSync(data, this.#dataEnd);
     const before = this.#queue.length;
     for (const write of writes) {

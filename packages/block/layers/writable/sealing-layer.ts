@@ -20,8 +20,8 @@ export interface SealingParts {
   readonly map: SectorMap;
   /** bytes */
   readonly dataEnd: number;
-  /** Waits for what is under way on the files. */
-  readonly settled: () => Promise<void>;
+  /** Brings data and index log to the disk. */
+  readonly synced: () => Promise<void>;
   /** Closes and removes the logs, which the sealed file makes needless. */
   readonly removeLogs: () => Promise<void>;
 }
@@ -93,7 +93,9 @@ export class SealingLayer implements FrozenLayer {
   async #seal(): Promise<{ path: string; sizeBytes: number }> {
     const { files, data, dataEnd, folder, uuid, parentUuid, virtualSize, userTag } = this.#parts;
     const index = await this.index;
-    await this.#parts.settled();
+    // The new name may be seen before it is on the disk. If the power goes then, the files are those of a writable layer
+    // again, and they must have all that somebody has seen under the new name and built upon.
+    await this.#parts.synced();
     const bytes = await inSlices(serialiseIndex(index));
     const padding = Buffer.alloc((SECTOR_SIZE - (bytes.length % SECTOR_SIZE)) % SECTOR_SIZE);
     const trailer = encodeHeader({
