@@ -37,7 +37,7 @@ export interface SnapshotRepository {
    * @throws AenvError `snapshot_not_found`
    */
   verify(id: string): Promise<SnapshotVerification>;
-  /** Removes shared artefacts that nothing needs. Commits and openings wait meanwhile. */
+  /** Removes shared artefacts that nothing needs. Commits wait meanwhile. */
   gc(roots: GcRoots): Promise<GcReport>;
   /** Waits for what is under way. Open snapshots and drafts are their owners' business. */
   close(): Promise<void>;
@@ -188,8 +188,8 @@ export interface ArtefactProblem {
 }
 
 export interface GcRoots {
-  /** `VmRecord.memoryBase` of all VMs that run */
-  readonly memoryBases: Iterable<string>;
+  /** `VmRecord.memoryBase` of all VMs that run, as it is at the moment of the call */
+  readonly memoryBases: () => Iterable<string>;
   /**
    * Also removes local files of memory bases that no VM maps and nobody has open: they are made again from the chunks,
    * at the price of the next start.

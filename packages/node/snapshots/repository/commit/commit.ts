@@ -1,0 +1,100 @@
+import { rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { codeOf, ioError } from '@aenv/block/blob/io-error.ts';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import type { Clock } from '@aenv/platform/clock/clock.ts';
+import { syncFolder } from '@aenv/platform/files/durable.ts';
+import type { CommitOptions, SnapshotFacts, SnapshotManifest } from '../../contract.ts';
+import type { MemoryBase } from '../bases/memory-base.ts';
+import type { MemoryBases } from '../bases/memory-bases.ts';
+import { DeltaReader } from '../delta/delta-reader.ts';
+import type { DeltaWriter } from '../delta/delta-writer.ts';
+import type { Faults } from '../faults.ts';
+import { hashFile, syncFile } from '../hash-file.ts';
+import { DELTA_FILE, DEVICE_STATE_FILE } from '../layout.ts';
+import { writeManifest } from '../manifest/shelf.ts';
+
+/** Share of the memory above which a delta becomes a base of its own. */
+const LARGE_DELTA = 0.25;
+
+/** A captured machine in the folder of its draft. */
+export interface Captured {
+  readonly id: string;
+  readonly folder: string;
+  readonly parent: MemoryBase;
+  readonly delta: DeltaWriter;
+}
+
+export interface CommitParts {
+  readonly bases: MemoryBases;
+  readonly clock: Clock;
+  readonly faults: Faults;
+}
+
+/**
+ * Completes the folder of a draft and gives it its place among the snapshots, which is the one step that makes it
+ * visible. Everything that its manifest names is on the disk before.
+ * @param target folder of the snapshot; nothing is there
+ */
+export async function commitDraft(
+  { bases, clock, faults }: CommitParts,
+  captured: Captured,
+  facts: SnapshotFacts,
+  { asNewBase, durable = true }: CommitOptions,
+  target: string,
+): Promise<SnapshotManifest> {
+  const { id, folder, parent, delta } = captured;
+  const becomesBase = asNewBase ?? delta.changedBytes > parent.sizeBytes * LARGE_DELTA;
+  await delta.seal();
+  const hasChanges = delta.changedBytes > 0;
+  const keepsDelta = hasChanges && !becomesBase;
+  const path = join(folder, DELTA_FILE);
+  const written = keepsDelta ? { delta: { file: DELTA_FILE, ...(await delta.describe(durable)) } } : {};
+  await delta.close();
+  await faults.hit('snapshot.commit.delta_synced');
+  const base = hasChanges && becomesBase ? await derivedBase(bases, captured, path) : parent;
+  if (base === parent) await bases.save(parent);
+  if (!keepsDelta) await rm(path);
+
+  const deviceState = join(folder, DEVICE_STATE_FILE);
+  const [state] = await Promise.all([hashFile(deviceState), durable ? syncFile(deviceState) : undefined]);
+  const manifest: SnapshotManifest = {
+    ...facts,
+    id,
+    createdAt: new Date(clock.now()),
+    memory: { memoryMb: base.sizeBytes / 2 ** 20, base: `sha256:${base.digest}`, ...written },
+    deviceState: { file: DEVICE_STATE_FILE, ...state },
+  };
+  await writeManifest(folder, manifest, durable);
+  await faults.hit('snapshot.commit.manifest_written');
+  if (durable) await syncFolder(folder);
+  await faults.hit('snapshot.commit.before_rename');
+  await place(folder, target, id, durable, faults);
+  return manifest;
+}
+
+async function derivedBase(bases: MemoryBases, { id, parent }: Captured, path: string): Promise<MemoryBase> {
+  const reader = await DeltaReader.open(path, `memory delta of snapshot ${id}`, parent.sizeBytes);
+  try {
+    return await bases.derive(parent, reader.give);
+  } finally {
+    await reader.close();
+  }
+}
+
+async function place(folder: string, target: string, id: string, durable: boolean, faults: Faults): Promise<void> {
+  try {
+    await rename(folder, target);
+  } catch (error) {
+    const isTaken = codeOf(error) === 'ENOTEMPTY' || codeOf(error) === 'EEXIST';
+    throw isTaken ? new AenvError('snapshot_exists', `snapshot ${id} exists`) : ioError(error, target);
+  }
+  try {
+    await faults.hit('snapshot.commit.after_rename');
+    if (durable) await syncFolder(dirname(target));
+  } catch (error) {
+    // Nobody knows whether it would outlive a power cut, so it was not acknowledged, and must not be there.
+    await rm(target, { recursive: true, force: true });
+    throw ioError(error, target);
+  }
+}

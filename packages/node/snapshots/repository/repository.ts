@@ -1,0 +1,248 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ioError } from '@aenv/block/blob/io-error.ts';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import type { Clock } from '@aenv/platform/clock/clock.ts';
+import { syncFolder } from '@aenv/platform/files/durable.ts';
+import type { Logger } from '@aenv/platform/observability/logger.ts';
+import { Rollback } from '@aenv/platform/rollback/rollback.ts';
+import type {
+  CommitOptions,
+  DamagedSnapshot,
+  GcReport,
+  GcRoots,
+  HostFacts,
+  OpenSnapshot,
+  SnapshotDisk,
+  SnapshotDraft,
+  SnapshotFacts,
+  SnapshotManifest,
+  SnapshotRepository,
+  SnapshotSubject,
+  SnapshotVerification,
+} from '../contract.ts';
+import { baseOf, CHUNK_BYTES } from './bases/memory-base.ts';
+import { MemoryBases } from './bases/memory-bases.ts';
+import { LocalFolder } from './chunks/local-folder.ts';
+import { type Captured, commitDraft } from './commit/commit.ts';
+import { Draft } from './commit/draft.ts';
+import { isHole, parentBase } from './commit/parent-base.ts';
+import { DeltaWriter } from './delta/delta-writer.ts';
+import { type Faults, noFaults } from './faults.ts';
+import { collectGarbage } from './gc.ts';
+import {
+  DELTA_FILE,
+  isSnapshotId,
+  MANIFEST_FILE,
+  makeRepositoryFolders,
+  type RepositoryFolders,
+  repositoryFolders,
+} from './layout.ts';
+import { SharedLock } from './locks/shared-lock.ts';
+import { Uses } from './locks/uses.ts';
+import { readAll, readManifest } from './manifest/shelf.ts';
+import { openSnapshot } from './open/open-snapshot.ts';
+import { exists, sweep } from './sweep.ts';
+import { verifySnapshot } from './verify.ts';
+
+export interface RepositoryOptions {
+  /** folder of its own, on a disk; the parents must let VM processes pass */
+  readonly root: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Reads all of a snapshot's disks and compares. */
+  readonly verifyDisk: (disk: SnapshotDisk) => Promise<SnapshotVerification>;
+  readonly faults?: Faults;
+  /** Whether a file that is no base of the repository reads as zeros; by default, whether it is one hole. */
+  readonly isZeroFile?: (path: string, sizeBytes: number) => Promise<boolean>;
+}
+
+/**
+ * Opens the repository of this host. One process has it open at a time: whoever has the home folder.
+ * What an earlier process has left half made is removed.
+ */
+export async function openSnapshotRepository(options: RepositoryOptions): Promise<SnapshotRepository> {
+  const folders = repositoryFolders(options.root);
+  await makeRepositoryFolders(folders);
+  const faults = options.faults ?? noFaults;
+  const chunks = await LocalFolder.open(folders.chunks);
+  const manifests = await LocalFolder.open(folders.bases);
+  const bases = new MemoryBases({ chunks, manifests, folder: folders.memory, faults });
+  await bases.sweep();
+  const swept = await sweep(folders);
+  if (swept > 0) options.log.info('removed snapshots that were not completed', { count: swept });
+  return new Repository({ ...options, faults }, folders, bases, chunks, manifests);
+}
+
+class Repository implements SnapshotRepository {
+  readonly #options: RepositoryOptions & { readonly faults: Faults };
+  readonly #folders: RepositoryFolders;
+  readonly #bases: MemoryBases;
+  readonly #chunks: LocalFolder;
+  readonly #baseManifests: LocalFolder;
+  /** shared by commits, which find chunks that are there; exclusive for what removes chunks */
+  readonly #lock = new SharedLock();
+  readonly #baseUses = new Uses();
+  readonly #snapshotUses = new Uses();
+  /** snapshots that are removed when their last use ends, by id; with their folders */
+  readonly #removed = new Map<string, string>();
+  /** ids of drafts */
+  readonly #drafts = new Set<string>();
+  /** ids of snapshots that go with this process */
+  readonly #transient = new Set<string>();
+
+  constructor(
+    options: RepositoryOptions & { readonly faults: Faults },
+    folders: RepositoryFolders,
+    bases: MemoryBases,
+    chunks: LocalFolder,
+    baseManifests: LocalFolder,
+  ) {
+    this.#options = options;
+    this.#folders = folders;
+    this.#bases = bases;
+    this.#chunks = chunks;
+    this.#baseManifests = baseManifests;
+  }
+
+  async begin(of: SnapshotSubject): Promise<SnapshotDraft> {
+    const { id } = of;
+    if (!isSnapshotId(id)) throw new RangeError(`not an id of a snapshot: ${id}`);
+    if (this.#drafts.has(id)) throw new AenvError('snapshot_exists', `snapshot ${id} is being made`);
+    this.#drafts.add(id);
+    await using taken = new Rollback();
+    taken.add(() => void this.#drafts.delete(id));
+    if ((await exists(this.#folderOf(id))) || this.#removed.has(id)) {
+      throw new AenvError('snapshot_exists', `snapshot ${id} exists, or is still in use`);
+    }
+    const { isZeroFile = isHole, faults } = this.#options;
+    const parent = await parentBase(this.#bases, of, isZeroFile);
+    const release = this.#baseUses.take(parent.digest);
+    taken.add(() => void release());
+    const folder = join(this.#folders.drafts, randomUUID());
+    await mkdir(folder, { mode: 0o700 }).catch((error: unknown) => {
+      throw ioError(error, folder);
+    });
+    taken.add(() => rm(folder, { recursive: true, force: true }));
+    await faults.hit('snapshot.begin.folder_made');
+    const delta = await DeltaWriter.create({
+      path: join(folder, DELTA_FILE),
+      memoryBytes: parent.sizeBytes,
+      isZeroInBase: (offset, length) => {
+        const end = Math.floor((offset + length - 1) / CHUNK_BYTES);
+        for (let i = Math.floor(offset / CHUNK_BYTES); i <= end; i++) if (parent.chunks.has(i)) return false;
+        return true;
+      },
+    });
+    taken.add(() => delta.close());
+    const captured = { id, folder, parent, delta };
+    const commit = (facts: SnapshotFacts, options: CommitOptions) => this.#commit(captured, facts, options);
+    return new Draft({ captured, faults, commit, taken: taken.keep() });
+  }
+
+  async get(id: string): Promise<SnapshotManifest> {
+    if (!isSnapshotId(id)) throw new AenvError('snapshot_not_found', `no snapshot ${id}`);
+    return readManifest(this.#folderOf(id), id);
+  }
+
+  async list(): Promise<readonly SnapshotManifest[]> {
+    return (await this.#readAll()).manifests;
+  }
+
+  async damaged(): Promise<readonly DamagedSnapshot[]> {
+    return (await this.#readAll()).damaged;
+  }
+
+  async open(id: string, host: HostFacts): Promise<OpenSnapshot> {
+    await using taken = new Rollback();
+    taken.add(this.#use(id));
+    const { memory } = await this.get(id);
+    const release = this.#baseUses.take(baseOf({ memory }));
+    taken.add(() => void release());
+    // Again: it may have been removed, and its base collected, before the use began.
+    const manifest = await this.get(id);
+    const opened = await openSnapshot(this.#bases, manifest, this.#folderOf(id), host);
+    taken.add(() => opened.close());
+    const owned = taken.keep();
+    return { ...opened, close: () => owned.run() };
+  }
+
+  async remove(id: string): Promise<void> {
+    if (!isSnapshotId(id)) return;
+    const folder = this.#folderOf(id);
+    if (!(await exists(folder))) return;
+    const { faults } = this.#options;
+    try {
+      await faults.hit('snapshot.remove.before_unlink');
+      // Without its manifest it is none; the rest may wait.
+      await rm(join(folder, MANIFEST_FILE), { force: true });
+      await syncFolder(folder);
+      await faults.hit('snapshot.remove.after_unlink');
+    } catch (error) {
+      throw ioError(error, folder);
+    }
+    this.#removed.set(id, folder);
+    if (!this.#snapshotUses.has(id)) await this.#removeFolder(id);
+  }
+
+  async verify(id: string): Promise<SnapshotVerification> {
+    if (!isSnapshotId(id)) throw new AenvError('snapshot_not_found', `no snapshot ${id}`);
+    const endUse = this.#use(id);
+    try {
+      const parts = { bases: this.#bases, chunks: this.#chunks, folders: this.#folders, ...this.#options };
+      return await verifySnapshot(parts, this.#folderOf(id), id);
+    } finally {
+      await endUse();
+    }
+  }
+
+  gc(roots: GcRoots): Promise<GcReport> {
+    const { faults } = this.#options;
+    return this.#lock.exclusive(async () => {
+      const parts = { bases: this.#bases, chunks: this.#chunks, baseManifests: this.#baseManifests, faults };
+      return collectGarbage({ ...parts, baseUses: this.#baseUses }, () => this.#readAll(), roots);
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#lock.exclusive(async () => {});
+  }
+
+  #commit(captured: Captured, facts: SnapshotFacts, options: CommitOptions): Promise<SnapshotManifest> {
+    const { id } = captured;
+    const { clock, faults } = this.#options;
+    const isTransient = options.durable === false;
+    const parent = isTransient ? this.#folders.transient : this.#folders.snapshots;
+    return this.#lock.shared(async () => {
+      const parts = { bases: this.#bases, clock, faults };
+      const manifest = await commitDraft(parts, captured, facts, options, join(parent, id));
+      if (isTransient) this.#transient.add(id);
+      return manifest;
+    });
+  }
+
+  #readAll(): ReturnType<typeof readAll> {
+    return readAll([this.#folders.snapshots, this.#folders.transient]);
+  }
+
+  #folderOf(id: string): string {
+    return join(this.#transient.has(id) ? this.#folders.transient : this.#folders.snapshots, id);
+  }
+
+  /** Keeps the files of a snapshot until the use ends. */
+  #use(id: string): () => Promise<void> {
+    const end = this.#snapshotUses.take(id);
+    return async () => {
+      if (end() && this.#removed.has(id)) await this.#removeFolder(id);
+    };
+  }
+
+  async #removeFolder(id: string): Promise<void> {
+    const folder = this.#removed.get(id);
+    if (folder === undefined) return;
+    await rm(folder, { recursive: true, force: true });
+    this.#removed.delete(id);
+    this.#transient.delete(id);
+  }
+}
