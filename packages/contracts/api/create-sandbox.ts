@@ -32,9 +32,14 @@ const shared = {
   envVars: EnvVars.nullish(),
   allow_internet_access: z.boolean().nullish().openapi({ description: 'false: nothing outside is reachable' }),
   network: Network.nullish(),
-  autoPause: unserved('pause', false),
-  autoPauseMemory: unserved('pause', true),
-  autoResume: z.strictObject({ enabled: unserved('automatic resume', false) }).nullish(),
+  autoPause: z
+    .boolean()
+    .nullish()
+    .openapi({ description: 'true: the end of the time to live pauses, else it deletes' }),
+  autoPauseMemory: unserved('pausing without the memory', true),
+  autoResume: z
+    .strictObject({ enabled: z.boolean().nullish().openapi({ description: 'true: traffic resumes it while paused' }) })
+    .nullish(),
   mcp: unserved('MCP gateway'),
   iam: unserved('workload identity'),
   volumeMounts: unserved('volumes'),

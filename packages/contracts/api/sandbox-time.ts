@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import { Timeout } from './bounds.ts';
+import { unserved } from './unserved.ts';
 
 const memory = z
   .boolean()
@@ -35,3 +36,19 @@ export const RefreshSandbox = z
       .openapi({ description: 'seconds from now, at least 15; the end only ever moves later' }),
   })
   .openapi('RefreshSandbox');
+
+/** Body of POST /sandboxes/{sandboxID}/pause; may be absent. */
+export const PauseSandbox = z
+  .strictObject({
+    memory: z.boolean().nullish().openapi({ description: 'false: only the disk is kept; true when absent' }),
+  })
+  .openapi('PauseSandbox');
+
+/** Body of POST /sandboxes/{sandboxID}/resume; may be absent. */
+export const ResumeSandbox = z
+  .strictObject({
+    timeout: Timeout.nullish().openapi({ description: 'time to live in seconds from now; 15 when absent' }),
+    autoPause: unserved('changing autoPause at a resume'),
+    memory,
+  })
+  .openapi('ResumeSandbox');

@@ -71,6 +71,16 @@ const registry = {
     remediation: 'Look at its state with `aenv get ID` and repeat when it is running.',
     retryable: true,
   },
+  sandbox_paused: {
+    status: 409,
+    summary: 'The sandbox is paused already.',
+    remediation: 'Resume it with `aenv resume ID`, or by connecting to it.',
+  },
+  sandbox_not_paused: {
+    status: 409,
+    summary: 'The sandbox is not paused.',
+    remediation: 'Nothing needs to be resumed; look at its state with `aenv get ID`.',
+  },
   body_too_large: {
     status: 413,
     summary: 'The JSON body is larger than the limit.',

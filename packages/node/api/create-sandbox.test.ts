@@ -45,6 +45,9 @@ describe('creating a sandbox', () => {
       envVars: {},
       allowInternetAccess: null,
       network: { allowPublicTraffic: true, httpsPorts: [] },
+      onTimeout: 'kill',
+      pauseMemory: true,
+      autoResume: false,
     };
     assert.deepEqual(api.sandboxes.created, [
       { ...common, timeoutSeconds: 15, secure: false },
@@ -61,8 +64,9 @@ describe('creating a sandbox', () => {
       envVars: { C: 'd' },
       allow_internet_access: false,
       network: { allowPublicTraffic: false, maskRequestHost: 'localhost', httpsPorts: [443] },
-      autoPause: false,
-      autoResume: { enabled: false },
+      autoPause: true,
+      autoPauseMemory: true,
+      autoResume: { enabled: true },
     });
     assert.equal(answer.body.trafficAccessToken, 'traffic-token');
     assert.deepEqual(api.sandboxes.created, [
@@ -74,6 +78,9 @@ describe('creating a sandbox', () => {
         envVars: { C: 'd' },
         allowInternetAccess: false,
         network: { allowPublicTraffic: false, maskRequestHost: 'localhost', httpsPorts: [443] },
+        onTimeout: 'pause',
+        pauseMemory: true,
+        autoResume: true,
       },
     ]);
   });
@@ -115,14 +122,10 @@ describe('creating a sandbox', () => {
   });
 
   it('refuses what is known and not served, and a private sandbox without a secured agent', async () => {
-    const answer = await refused('/v2/sandboxes', { templateID: 'base', autoPause: true }, 'body.autoPause', 'pause');
+    const unserved = { templateID: 'base', mcp: { a: 1 } };
+    const answer = await refused('/v2/sandboxes', unserved, 'body.mcp', 'MCP gateway');
     assert.equal(answer.body.error_code, 'unsupported_field');
-    const mixed = await refused(
-      '/v2/sandboxes',
-      { templateID: 'base', autoPause: true, x: 1 },
-      'body.x',
-      'body.autoPause',
-    );
+    const mixed = await refused('/v2/sandboxes', { ...unserved, x: 1 }, 'body.x', 'body.mcp');
     assert.equal(mixed.body.error_code, 'invalid_request');
     const open = { templateID: 'base', network: { allowPublicTraffic: false } };
     await refused('/sandboxes', open, 'body.network.allowPublicTraffic', 'secured');

@@ -69,10 +69,6 @@ for (const [version, sdk] of versions) {
           sdk.AuthenticationError,
         );
         await assert.rejects(sdk.Sandbox.create('nothing', options), /404: template 'nothing' not found/);
-        await assert.rejects(
-          sdk.Sandbox.create('base', { ...options, lifecycle: { onTimeout: 'pause' } }),
-          /400: body\.autoPause: not supported/,
-        );
         assert.equal(await sdk.Template.exists('base', options), true);
         assert.equal(await sdk.Template.exists('nothing', options), false);
       } finally {

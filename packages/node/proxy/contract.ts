@@ -20,8 +20,8 @@ export interface RouteTarget {
 export type RouteLookup =
   | { readonly kind: 'running'; readonly target: RouteTarget }
   | { readonly kind: 'unknown' }
-  /** known, but it cannot serve: `state` names why */
-  | { readonly kind: 'unavailable'; readonly state: string };
+  /** known, but it cannot serve: `state` names why; `wake` is there when traffic is to bring it back */
+  | { readonly kind: 'unavailable'; readonly state: string; readonly wake?: () => Promise<void> };
 
 /** The proxy's view of the sandboxes; the lifecycle implements it. */
 export interface RouteDirectory {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { Metrics } from '@aenv/platform/observability/metrics.ts';
@@ -15,6 +16,7 @@ import type { Passage } from './forward/passage.ts';
 import { sandboxGone } from './incarnations/incarnation.ts';
 import { Incarnations } from './incarnations/incarnations.ts';
 import { labelOf, ProxyMetrics } from './proxy-metrics.ts';
+import { isOpenEnvdPath } from './routing/envd-paths.ts';
 import type { SandboxRoute } from './routing/route.ts';
 import { PassingBytes } from './sockets/passing-bytes.ts';
 
@@ -96,6 +98,18 @@ export class SandboxProxy {
         ms: clock.now() - startedAt,
       });
     };
+    const wake = wakeOf(directory, route);
+    if (wake !== undefined) {
+      wake().then(
+        () => this.#serve(kind, request, route, forward, refuse),
+        (error: unknown) => {
+          const known = AenvError.from(error);
+          done({ kind: 'refused', error: known });
+          refuse(known);
+        },
+      );
+      return;
+    }
     try {
       const target = admit(directory, route, request.headers);
       const incarnation = this.#incarnations.of(target);
@@ -110,4 +124,11 @@ export class SandboxProxy {
       refuse(known);
     }
   }
+}
+
+/** How traffic brings the sandbox back, where it is to do so. Paths that nobody may ask for wake nobody. */
+function wakeOf(directory: RouteDirectory, route: SandboxRoute): (() => Promise<void>) | undefined {
+  if (route.port === ENVD_PORT && !isOpenEnvdPath(route.path)) return undefined;
+  const found = directory.lookup(route.sandboxId);
+  return found.kind === 'unavailable' ? found.wake : undefined;
 }

@@ -11,6 +11,12 @@ export interface CreateSandbox {
   /** null: the client did not say, which means allowed */
   readonly allowInternetAccess: boolean | null;
   readonly network: SandboxNetwork;
+  /** what the end of the time to live does */
+  readonly onTimeout: 'kill' | 'pause';
+  /** whether a pause at that end keeps the memory */
+  readonly pauseMemory: boolean;
+  /** whether traffic resumes it */
+  readonly autoResume: boolean;
 }
 
 export interface SandboxNetwork {
@@ -22,14 +28,20 @@ export interface SandboxNetwork {
 /**
  *            envd answered           kill, expiry, shutdown
  * creating ----------------> running ----------------------> killing ------> ended
- *     |                        |                              ^                ^
- *     +---- killed meanwhile --|------------------------------+                |
- *     +---- a step failed -----|-----------------------------------------------+
- *                              +---- VM died, or the daemon did (found at the next start) ----> lost
+ *     |                      ^  |  |                          ^  ^               ^
+ *     |              resumed |  |  | pause                    |  |               |
+ *     |                      |  |  v                          |  |               |
+ *     |               resuming  |  pausing -----> paused -----+  |               |
+ *     |                 ^       |                   |  kill      |               |
+ *     |                 +-------|---- connect ------+            |               |
+ *     +---- killed meanwhile ---|--------------------------------+               |
+ *     +---- a step failed ------|------------------------------------------------+
+ *                               +---- VM died, or the daemon did (found at the next start) ----> lost
  *
- * `ended` and `lost` are final and keep their reason in the ledger. All transitions: lifecycle/state.ts.
+ * A pause that fails leads back to `running`, a resume that fails to `paused`: nothing is lost by either. `paused` outlives
+ * the daemon. `ended` and `lost` are final and keep their reason in the ledger. All transitions: lifecycle/state.ts.
  */
-export type SandboxState = 'creating' | 'running' | 'killing' | 'ended' | 'lost';
+export type SandboxState = 'creating' | 'running' | 'pausing' | 'paused' | 'resuming' | 'killing' | 'ended' | 'lost';
 
 export type EndReason = 'killed' | 'expired' | 'shutdown' | 'create_failed' | 'vm_died' | 'daemon_crashed';
 
@@ -53,10 +65,15 @@ export interface SandboxView {
   readonly autoResume: boolean;
 }
 
+export interface PauseOptions {
+  /** false: only the disk is kept, and the next resume boots it */
+  readonly memory: boolean;
+}
+
 export interface ListQuery {
   /** all pairs must match */
   readonly metadata?: Readonly<Record<string, string>>;
-  /** E2B's states: `running` covers creating, running and killing */
+  /** E2B's states: `paused` is that one alone, `running` covers all others that are not over */
   readonly states: readonly ('running' | 'paused')[];
   readonly startedAfter?: Date;
   /** template id or alias; an unknown one matches nothing */
@@ -84,16 +101,27 @@ export interface SandboxService {
   get(sandboxId: string): SandboxView;
   /** @throws AenvError `invalid_request` for a bad token */
   list(query: ListQuery): ListPage;
-  /** Extends the end to now + timeout, never shortens it. */
+  /**
+   * Extends the end to now + timeout, never shortens it. A paused sandbox is resumed first, one that is just being paused
+   * or resumed is waited for.
+   */
   connect(
     sandboxId: string,
     timeoutSeconds: number,
+    options?: PauseOptions,
   ): Promise<{ readonly view: SandboxView; readonly resumed: boolean }>;
   /** Sets the end to now + timeout, shorter allowed. */
   setTimeout(sandboxId: string, timeoutSeconds: number): Promise<void>;
   /** Only extends. */
   refresh(sandboxId: string, seconds: number): Promise<void>;
   kill(sandboxId: string): Promise<void>;
-  /** Ends everything with the reason `shutdown` and stops the sweep. */
+  /**
+   * Stops it and keeps all of it; returns when that is durable and nothing of it runs.
+   * @throws AenvError `sandbox_not_running` when it does not run, `sandbox_paused` when it is paused already
+   */
+  pause(sandboxId: string, options: PauseOptions): Promise<void>;
+  /** @throws AenvError `sandbox_not_paused` when it runs */
+  resume(sandboxId: string, timeoutSeconds: number, options?: PauseOptions): Promise<SandboxView>;
+  /** Ends all that run with the reason `shutdown`, or pauses them, and stops the sweep. */
   close(): Promise<void>;
 }

@@ -3,6 +3,7 @@ import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { SandboxLedger } from '../store/sandbox-ledger.ts';
 import { LIVE_STATES } from '../store/sandbox-record.ts';
+import type { Checkpoints } from './checkpoints/contract.ts';
 import type { SerialLogs } from './launch/serial-logs.ts';
 import type { EndRequest, Lifecycle } from './lifecycle/state.ts';
 import { Gate } from './limits/gate.ts';
@@ -15,6 +16,7 @@ export interface EndingOptions {
   readonly sandboxes: LiveSandboxes;
   readonly ledger: SandboxLedger;
   readonly serialLogs: SerialLogs;
+  readonly checkpoints: Pick<Checkpoints, 'remove'>;
   readonly observer: SandboxObserver;
   readonly clock: Clock;
   readonly log: Logger;
@@ -39,9 +41,14 @@ export class Ending {
     this.#options = options;
   }
 
-  /** Ends a sandbox that runs or starts. Traffic is cut before this returns; resolves when nothing of it is left. */
+  /**
+   * Ends a sandbox that runs, starts or is paused. Traffic is cut before this returns; resolves when nothing of it is
+   * left.
+   */
   async end(live: LiveSandbox, reason: EndRequest): Promise<void> {
-    const starting = live.lifecycle.state === 'creating';
+    const starting = live.lifecycle.state === 'creating' || live.lifecycle.state === 'resuming';
+    const { checkpoint } = live.record;
+    if (checkpoint !== undefined) live.resources.addFirst(() => this.#options.checkpoints.remove(checkpoint.id));
     live.apply({ type: 'end', reason });
     this.#options.sandboxes.withdraw(live);
     this.#options.observer.ending(live.id);
@@ -136,6 +143,7 @@ export class Ending {
         netns: null,
         volumeId: null,
         vm: null,
+        checkpoint: null,
       }),
     );
   }

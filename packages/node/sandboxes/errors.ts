@@ -36,3 +36,17 @@ export function sandboxNotFound(sandboxId: string, obituary?: Obituary): AenvErr
 export function sandboxNotRunning(sandboxId: string, state: SandboxState): AenvError {
   return new AenvError('sandbox_not_running', `sandbox '${sandboxId}' is ${state}`, { details: { sandboxId, state } });
 }
+
+/** For an operation that only a sandbox which is not paused allows. */
+export function sandboxPaused(sandboxId: string): AenvError {
+  return new AenvError('sandbox_paused', `sandbox '${sandboxId}' is paused`, {
+    details: { sandboxId, state: 'paused' },
+  });
+}
+
+/** For a resume of a sandbox that is not paused. */
+export function sandboxNotPaused(sandboxId: string, state: SandboxState): AenvError {
+  return new AenvError('sandbox_not_paused', `sandbox '${sandboxId}' is ${state}, not paused`, {
+    details: { sandboxId, state },
+  });
+}

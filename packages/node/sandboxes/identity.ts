@@ -17,3 +17,6 @@ export const newIncarnation = (sandboxId: string): string => `${sandboxId}-${ran
 
 /** 32 random bytes in hex: tokens of clients and the host secret of envd. */
 export const newSecret = (): string => randomBytes(32).toString('hex');
+
+/** Names a captured machine; never used again. */
+export const newCheckpointId = (): string => `c${randomName(20)}`;

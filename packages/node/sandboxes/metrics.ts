@@ -1,10 +1,10 @@
 import type { Metrics } from '@aenv/platform/observability/metrics.ts';
+import { LIVE_STATES } from '../store/sandbox-record.ts';
 import type { EndReason } from './contract.ts';
 import type { Phases } from './launch/phases.ts';
 import type { LiveSandboxes } from './live/live-sandboxes.ts';
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 2, 3, 5, 10, 20, 60];
-const LIVE_STATES = ['creating', 'running', 'killing'] as const;
 
 /** What the lifecycle counts. No series names a sandbox, so none outlives one. */
 export class SandboxMetrics {

@@ -26,7 +26,8 @@ export function newRecord(options: CreateSandbox, template: Template, now: numbe
     hostSecret: newSecret(),
     allowInternetAccess: options.allowInternetAccess,
     network: options.network,
-    onTimeout: 'kill',
-    autoResume: false,
+    onTimeout: options.onTimeout,
+    autoResume: options.autoResume,
+    pauseMemory: options.pauseMemory,
   };
 }

@@ -1,26 +1,28 @@
-import { randomBytes } from 'node:crypto';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { Metrics } from '@aenv/platform/observability/metrics.ts';
+import type { MicroVm } from '@aenv/vmm/contract/micro-vm.ts';
 import type { SandboxLedger } from '../store/sandbox-ledger.ts';
 import { toView } from '../store/sandbox-record.ts';
 import type { Template, TemplateService } from '../templates/contract.ts';
+import { startPointOf } from '../templates/start-point.ts';
 import { type AdmissionLimits, admit } from './admission.ts';
-import type { CreateSandbox, ListPage, ListQuery, SandboxService, SandboxView } from './contract.ts';
+import type { Checkpoints } from './checkpoints/contract.ts';
+import type { CreateSandbox, ListPage, ListQuery, PauseOptions, SandboxService, SandboxView } from './contract.ts';
 import { Ending } from './ending.ts';
-import { sandboxNotFound, sandboxNotRunning } from './errors.ts';
-import type { Launch, Launched } from './launch/launch.ts';
-import { Stopwatch } from './launch/phases.ts';
+import { sandboxNotFound, sandboxNotPaused, sandboxNotRunning, sandboxPaused } from './errors.ts';
+import type { Launch } from './launch/launch.ts';
 import type { SerialLogs } from './launch/serial-logs.ts';
-import { isFinal } from './lifecycle/state.ts';
-import { Gate } from './limits/gate.ts';
+import { type EndRequest, isFinal } from './lifecycle/state.ts';
 import type { ReadAvailableMemory } from './limits/memory.ts';
 import { LiveSandbox } from './live/live-sandbox.ts';
 import { LiveSandboxes } from './live/live-sandboxes.ts';
 import { SandboxMetrics } from './metrics.ts';
 import { newRecord } from './new-record.ts';
 import type { SandboxObserver } from './observe/contract.ts';
+import { Pausing } from './pausing/pausing.ts';
+import { Starting, type VmEnd } from './starting/starting.ts';
 import { Sweep } from './sweep.ts';
 
 export interface SandboxLimits extends AdmissionLimits {
@@ -32,6 +34,7 @@ export interface LifecycleOptions {
   readonly ledger: SandboxLedger;
   readonly templates: TemplateService;
   readonly launch: Launch;
+  readonly checkpoints: Checkpoints;
   readonly limits: SandboxLimits;
   readonly keepEnded: { readonly days: number; readonly count: number };
   readonly serialLogs: SerialLogs;
@@ -46,26 +49,35 @@ const SWEEP_MS = 1_000;
 const PRUNE_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 const MIN_REFRESH_SECONDS = 15;
+/** What a sandbox that traffic resumed lives at least, and at most. */
+const MIN_WAKE_SECONDS = 60;
+const MAX_WAKE_SECONDS = 3600;
 /** How long close() waits for VMs and namespaces to go; what is left then is found at the next start. */
 const CLOSE_MS = 20_000;
 
 /** The lifecycle of all sandboxes of this node; `routes` is the proxy's view of them. */
 export class Sandboxes implements SandboxService {
-  readonly routes = new LiveSandboxes();
+  readonly routes = new LiveSandboxes((live) => this.#wake(live));
   readonly #options: LifecycleOptions;
   readonly #metrics: SandboxMetrics;
   readonly #ending: Ending;
-  readonly #starts: Gate;
+  readonly #pausing: Pausing;
+  readonly #starting: Starting;
   readonly #sweep: Sweep;
   #closing: Promise<void> | undefined;
   #nextPrune = 0;
 
   constructor(options: LifecycleOptions) {
-    const { limits, log, clock } = options;
+    const { log, clock } = options;
     this.#options = options;
     this.#metrics = new SandboxMetrics(options.metrics);
     this.#ending = new Ending({ ...options, sandboxes: this.routes, metrics: this.#metrics });
-    this.#starts = new Gate({ concurrency: limits.maxConcurrentStarts, maxQueue: limits.maxQueuedStarts });
+    const shared = { ...options, sandboxes: this.routes, metrics: this.#metrics };
+    this.#starting = new Starting({ ...shared, onVmExit: (live, vm, end) => this.#onVmExit(live, vm, end) });
+    this.#pausing = new Pausing({
+      ...{ ...shared, ending: this.#ending },
+      serve: (live, machine) => this.#starting.serve(live, machine),
+    });
     this.#metrics.observeStates(this.routes);
     this.#sweep = new Sweep({ clock, log, intervalMs: SWEEP_MS, round: () => this.#round() });
   }
@@ -73,7 +85,7 @@ export class Sandboxes implements SandboxService {
   async create(options: CreateSandbox): Promise<SandboxView> {
     try {
       const template = this.#options.templates.resolve(options.template);
-      return await this.#start(this.#reserve(options, template));
+      return await this.#create(this.#reserve(options, template), template);
     } catch (error) {
       const fault = AenvError.from(error, 'the sandbox could not be started');
       this.#metrics.createFailed(fault.code);
@@ -90,10 +102,42 @@ export class Sandboxes implements SandboxService {
     return { ...page, items: page.items.map(toView) };
   }
 
-  async connect(sandboxId: string, timeoutSeconds: number) {
-    const live = this.#findRunning(sandboxId);
-    this.#extend(live, timeoutSeconds);
-    return { view: toView(live.record), resumed: false };
+  async connect(sandboxId: string, timeoutSeconds: number, options: PauseOptions = { memory: true }) {
+    const live = this.#find(sandboxId);
+    if (live.lifecycle.state === 'running' && !live.busy) {
+      this.#extend(live, timeoutSeconds);
+      return { view: toView(live.record), resumed: false };
+    }
+    return await live.exclusive(async () => {
+      if (live.lifecycle.state === 'paused') {
+        return { view: await this.#resume(live, timeoutSeconds, options), resumed: true };
+      }
+      if (live.lifecycle.state !== 'running') throw this.#notRunning(live);
+      this.#extend(live, timeoutSeconds);
+      return { view: toView(live.record), resumed: false };
+    });
+  }
+
+  async pause(sandboxId: string, { memory }: PauseOptions): Promise<void> {
+    if (!memory) throw new AenvError('not_served', 'not served yet: pausing without the memory');
+    const live = this.#find(sandboxId);
+    await live.exclusive(async () => {
+      if (live.lifecycle.state === 'paused') throw sandboxPaused(sandboxId);
+      if (live.lifecycle.state !== 'running') throw this.#notRunning(live);
+      await this.#pausing.pause(live);
+    });
+  }
+
+  async resume(
+    sandboxId: string,
+    timeoutSeconds: number,
+    options: PauseOptions = { memory: true },
+  ): Promise<SandboxView> {
+    const live = this.#find(sandboxId);
+    return await live.exclusive(async () => {
+      if (live.lifecycle.state !== 'paused') throw sandboxNotPaused(sandboxId, live.lifecycle.state);
+      return await this.#resume(live, timeoutSeconds, options);
+    });
   }
 
   async setTimeout(sandboxId: string, timeoutSeconds: number): Promise<void> {
@@ -104,16 +148,26 @@ export class Sandboxes implements SandboxService {
     this.#extend(this.#findRunning(sandboxId), Math.max(seconds, MIN_REFRESH_SECONDS));
   }
 
-  /** Of two kills at the same time both wait for the one end. */
+  /** Of two kills at the same time both wait for the one end. A pause or a snapshot that is under way comes first. */
   async kill(sandboxId: string): Promise<void> {
     const live = this.#find(sandboxId);
-    await (live.lifecycle.state === 'killing' ? live.gone : this.#ending.end(live, 'killed'));
+    await this.#end(live, 'killed');
     if (live.releaseError !== undefined) {
       throw new AenvError('internal', `sandbox '${sandboxId}' is over, but parts of it could not be removed`, {
         cause: live.releaseError,
         remediation: 'The next start of the daemon removes what was left; its log names it.',
       });
     }
+  }
+
+  /** Takes up what an earlier daemon has paused. To be called once, before the API listens. */
+  takeUpPaused(): void {
+    for (const record of this.#options.ledger.live()) {
+      if (record.state !== 'paused' || this.routes.get(record.sandboxId) !== undefined) continue;
+      this.routes.add(new LiveSandbox(record, { state: 'paused' }));
+      this.#options.observer.created(record.sandboxId, { templateID: record.templateId });
+    }
+    this.#metrics.observeStates(this.routes);
   }
 
   close(): Promise<void> {
@@ -128,7 +182,7 @@ export class Sandboxes implements SandboxService {
     admit(this.routes, this.#options.limits, memory);
     const record = newRecord(options, template, this.#options.clock.now());
     this.#options.ledger.insert(record);
-    const live = new LiveSandbox(record, template);
+    const live = new LiveSandbox(record);
     this.routes.add(live);
     this.#options.observer.created(live.id, {
       templateID: record.templateId,
@@ -138,99 +192,75 @@ export class Sandboxes implements SandboxService {
     return live;
   }
 
-  async #start(live: LiveSandbox): Promise<SandboxView> {
-    const stopwatch = new Stopwatch();
+  async #create(live: LiveSandbox, template: Template): Promise<SandboxView> {
+    const { record } = live;
     try {
-      const waiting = Promise.withResolvers<void>();
-      const queue = stopwatch.time('queue', () => waiting.promise);
-      const launched = await this.#starts.run(async () => {
-        waiting.resolve();
-        await queue;
-        return await this.#launch(live, stopwatch);
-      }, live.startSignal);
-      // The end may have been asked for while the last answer of the guest was on its way.
-      live.startSignal.throwIfAborted();
-      return this.#publish(live, launched, stopwatch);
+      const view = await this.#starting.start(live, {
+        was: 'creating',
+        from: startPointOf(template),
+        init: {
+          envVars: { ...template.start.envVars, ...record.envVars },
+          accessToken: record.envdAccessToken ?? null,
+          defaultUser: template.start.user,
+          defaultWorkdir: template.start.workdir,
+          sandboxId: live.id,
+          templateId: template.templateId,
+          hostname: live.id,
+        },
+      });
+      this.#options.templates.recordSpawn(template.templateId);
+      return view;
     } catch (error) {
       await this.#ending.release(live, error instanceof Error ? error.message : String(error));
       throw error;
     }
   }
 
-  #launch(live: LiveSandbox, stopwatch: Stopwatch): Promise<Launched> {
-    const { record, template } = live;
-    return this.#options.launch({
-      sandboxId: live.id,
-      template,
-      internet: record.allowInternetAccess !== false,
-      hostSecret: record.hostSecret,
-      init: {
-        envVars: { ...template.start.envVars, ...record.envVars },
-        accessToken: record.envdAccessToken ?? null,
-        defaultUser: template.start.user,
-        defaultWorkdir: template.start.workdir,
-        sandboxId: live.id,
-        templateId: template.templateId,
-        hostname: live.id,
-        seed: randomBytes(32).toString('base64'),
-      },
-      resources: live.resources,
-      stopwatch,
-      signal: live.startSignal,
-      onVmStarted: ({ slot, volume, vm }) => {
-        const places = { slotIndex: slot.index, netns: slot.netns, volumeId: volume.id };
-        const change = { ...places, vm: vm.record, incarnation: vm.record.incarnation };
-        live.record = this.#options.ledger.update(live.id, 'creating', change) ?? live.record;
-      },
+  /** Traffic waits for it. It lives on as long as it did before its last pause, at least a little. */
+  async #wake(live: LiveSandbox): Promise<void> {
+    await live.exclusive(async () => {
+      if (live.lifecycle.state === 'running') return;
+      if (live.lifecycle.state !== 'paused') throw this.#notRunning(live);
+      const { endAt, startedAt } = live.record;
+      const seconds = Math.round((endAt.getTime() - startedAt.getTime()) / 1000);
+      await this.#resume(live, Math.min(Math.max(seconds, MIN_WAKE_SECONDS), MAX_WAKE_SECONDS), { memory: true });
     });
   }
 
-  #publish(live: LiveSandbox, { vm, slot, answer }: Launched, stopwatch: Stopwatch): SandboxView {
-    const now = this.#options.clock.now();
-    this.#options.templates.recordSpawn(live.template.templateId);
-    // The time to live counts from here: the client gets all of what it asked for.
-    const ttl = live.record.endAt.getTime() - live.record.createdAt.getTime();
-    const record = this.#options.ledger.update(live.id, 'creating', {
-      state: 'running',
-      startedAt: new Date(now),
-      endAt: new Date(now + ttl),
-      envdVersion: answer.envdVersion,
-      bootId: answer.bootId,
-      incarnation: vm.record.incarnation,
-      vm: vm.record,
-    });
-    if (record === undefined) throw new AenvError('internal', `the row of sandbox '${live.id}' is not as expected`);
-    // From here on nothing may throw: what fails now would no longer be undone.
-    live.record = record;
-    live.apply({ type: 'ready' });
-    live.target = {
-      sandboxId: live.id,
-      incarnation: vm.record.incarnation,
-      address: slot.hostAddress,
-      hostSecret: record.hostSecret,
-      ...(record.trafficAccessToken === undefined ? {} : { trafficAccessToken: record.trafficAccessToken }),
-      ...(record.network.maskRequestHost === undefined ? {} : { maskRequestHost: record.network.maskRequestHost }),
-      httpsPorts: record.network.httpsPorts,
-    };
-    this.#options.observer.running({
-      sandboxId: live.id,
-      address: slot.hostAddress,
-      hostSecret: record.hostSecret,
-      consoleLog: vm.record.serialLog,
-    });
-    vm.exited.then(
-      (exit) => this.#onVmExit(live, exit),
-      (error: unknown) => this.#onVmExit(live, { code: null, signal: null, lastLines: String(error) }),
-    );
-    const ms = stopwatch.read();
-    this.#metrics.created(ms);
+  /** Resumes a paused sandbox, in its turn: it keeps its identity and its tokens, its guest gets a new host secret. */
+  async #resume(live: LiveSandbox, timeoutSeconds: number, { memory: withMemory }: PauseOptions): Promise<SandboxView> {
+    const { ledger, checkpoints, log } = this.#options;
+    const { checkpoint } = live.record;
+    if (this.#closing !== undefined) throw new AenvError('shutting_down', 'the daemon is shutting down');
+    if (!withMemory) throw new AenvError('not_served', 'not served yet: resuming without the memory');
+    if (checkpoint === undefined)
+      throw new AenvError('internal', `sandbox '${live.id}' is paused without a checkpoint`);
+    const memory = { wantedMb: live.record.memoryMb, availableMb: this.#options.readAvailableMemory() };
+    admit(this.routes, this.#options.limits, memory, live);
+    live.record = ledger.update(live.id, 'paused', { state: 'resuming' }) ?? live.record;
+    live.apply({ type: 'resume' });
     this.#metrics.observeStates(this.routes);
-    this.#options.log.info('sandbox running', { sandboxId: live.id, bootId: answer.bootId, ms });
-    return toView(record);
+    let view: SandboxView;
+    try {
+      const from = { kind: 'checkpoint', id: checkpoint.id } as const;
+      view = await this.#starting.start(live, {
+        ...{ was: 'resuming', from, init: {} },
+        endAt: this.#inSeconds(timeoutSeconds),
+      });
+    } catch (error) {
+      if (live.lifecycle.state === 'resuming') await this.#pausing.stayPaused(live);
+      else await this.#ending.release(live);
+      throw error;
+    }
+    await checkpoints.remove(checkpoint.id).catch((error: unknown) => {
+      log.error('the checkpoint of a resumed sandbox could not be removed', { sandboxId: live.id, error });
+    });
+    return view;
   }
 
-  #onVmExit(live: LiveSandbox, exit: { code: number | null; signal: string | null; lastLines: string }): void {
-    if (live.lifecycle.state !== 'running') return;
+  #onVmExit(live: LiveSandbox, vm: MicroVm, exit: VmEnd): void {
+    const { state } = live.lifecycle;
+    if (live.machine?.vm !== vm || (state !== 'running' && state !== 'pausing')) return;
     const how = exit.signal === null ? `with exit code ${exit.code}` : `by ${exit.signal}`;
     void this.#ending.lose(live, `the VM process ended ${how}: ${exit.lastLines}`);
   }
@@ -240,8 +270,8 @@ export class Sandboxes implements SandboxService {
     const now = this.#options.clock.now();
     this.#ending.retryUnwritten();
     for (const live of this.routes.all()) {
-      if (live.lifecycle.state !== 'running' || live.record.endAt.getTime() > now) continue;
-      void this.#ending.end(live, 'expired');
+      if (live.lifecycle.state !== 'running' || live.busy || live.record.endAt.getTime() > now) continue;
+      void this.#expire(live);
     }
     if (now >= this.#nextPrune) {
       this.#nextPrune = now + PRUNE_MS;
@@ -250,11 +280,36 @@ export class Sandboxes implements SandboxService {
     }
   }
 
+  /** Its time is over: it is paused where that was asked for. A pause that fails is tried again in the next round. */
+  async #expire(live: LiveSandbox): Promise<void> {
+    if (live.record.onTimeout === 'kill') return await this.#ending.end(live, 'expired');
+    await live
+      .exclusive(async () => {
+        const due = live.record.endAt.getTime() <= this.#options.clock.now();
+        if (live.lifecycle.state === 'running' && due) await this.#pausing.pause(live);
+      })
+      .catch((error: unknown) => {
+        this.#options.log.error('a sandbox whose time is over could not be paused', { sandboxId: live.id, error });
+      });
+  }
+
+  /** What is under way comes first, except a start, which is broken off. */
+  async #end(live: LiveSandbox, reason: EndRequest): Promise<void> {
+    const { state } = live.lifecycle;
+    if (state === 'killing') return live.gone;
+    if (!live.busy || state === 'resuming') return this.#ending.end(live, reason);
+    await live.exclusive(async () => {
+      if (isFinal(live.lifecycle.state)) return;
+      await (live.lifecycle.state === 'killing' ? live.gone : this.#ending.end(live, reason));
+    });
+  }
+
   async #shutDown(): Promise<void> {
     await this.#sweep.close();
     const ends = this.routes.all().map((live) => {
       const { state } = live.lifecycle;
-      return isFinal(state) || state === 'killing' ? live.gone : this.#ending.end(live, 'shutdown');
+      if (state === 'paused') return undefined;
+      return isFinal(state) ? live.gone : this.#end(live, 'shutdown');
     });
     const timeout = new AbortController();
     const limit = this.#options.clock.sleep(CLOSE_MS, timeout.signal).then(
@@ -275,8 +330,14 @@ export class Sandboxes implements SandboxService {
 
   #findRunning(sandboxId: string): LiveSandbox {
     const live = this.#find(sandboxId);
-    if (live.lifecycle.state !== 'running') throw sandboxNotRunning(sandboxId, live.lifecycle.state);
+    if (live.lifecycle.state !== 'running') throw this.#notRunning(live);
     return live;
+  }
+
+  #notRunning(live: LiveSandbox): AenvError {
+    const { state } = live.lifecycle;
+    if (isFinal(state)) return sandboxNotFound(live.id, this.#options.ledger.get(live.id));
+    return sandboxNotRunning(live.id, state);
   }
 
   #inSeconds(seconds: number): Date {

@@ -28,3 +28,8 @@ export function optional<K extends string, V>(key: K, value: V | null): { [P in 
   // The computed key widens to string, so the type has to be said.
   return value === null ? {} : ({ [key]: value } as { [P in K]: V });
 }
+
+/** What a JSON column holds, without the version that it is written with. */
+export function withoutVersion<T extends { v: number }>({ v: _version, ...value }: T): Omit<T, 'v'> {
+  return value;
+}

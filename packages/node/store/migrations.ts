@@ -73,4 +73,46 @@ export const MIGRATIONS: readonly string[] = [
     revoked_at INTEGER
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  CREATE TABLE sandboxes_next (
+    sandbox_id TEXT PRIMARY KEY,
+    state TEXT NOT NULL CHECK (state IN
+      ('creating', 'running', 'pausing', 'paused', 'resuming', 'killing', 'ended', 'lost')),
+    end_reason TEXT,
+    end_message TEXT,
+    template_id TEXT NOT NULL,
+    alias TEXT,
+    created_at INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    end_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    cpu_count INTEGER NOT NULL,
+    memory_mb INTEGER NOT NULL,
+    disk_size_mb INTEGER NOT NULL,
+    envd_version TEXT NOT NULL,
+    envd_access_token TEXT,
+    traffic_access_token TEXT,
+    host_secret TEXT NOT NULL,
+    slot_index INTEGER,
+    netns TEXT,
+    volume_id TEXT,
+    incarnation TEXT,
+    boot_id TEXT,
+    metadata TEXT NOT NULL,
+    options TEXT NOT NULL,
+    vm TEXT,
+    checkpoint TEXT,
+    paused_at INTEGER
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO sandboxes_next SELECT *, NULL, NULL FROM sandboxes;
+  DROP TABLE sandboxes;
+  ALTER TABLE sandboxes_next RENAME TO sandboxes;
+  CREATE INDEX sandboxes_by_start ON sandboxes (started_at, sandbox_id) WHERE state NOT IN ('ended', 'lost');
+  CREATE INDEX sandboxes_by_end ON sandboxes (ended_at, sandbox_id) WHERE state IN ('ended', 'lost');
+  `,
+  // Disks are layers now: what was one file before is made again at the start, under the id that it had.
+  `
+  UPDATE templates SET source = json_object(
+    'v', 2, 'imageDigest', json_extract(source, '$.imageDigest'), 'layers', json_array());
+  `,
 ];

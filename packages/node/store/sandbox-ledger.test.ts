@@ -93,7 +93,14 @@ describe('SandboxLedger', () => {
       ledger.live().map((record) => record.sandboxId),
       ['ic', 'ia', 'ib'],
     );
-    assert.deepEqual(ledger.countLive(), { creating: 1, running: 2, killing: 0 });
+    assert.deepEqual(ledger.countLive(), {
+      creating: 1,
+      running: 2,
+      pausing: 0,
+      paused: 0,
+      resuming: 0,
+      killing: 0,
+    });
   });
 
   it('gives no token on a last page that is exactly full', () => {

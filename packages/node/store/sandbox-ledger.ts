@@ -30,12 +30,14 @@ const COLUMNS = [
   'metadata',
   'options',
   'vm',
+  'checkpoint',
+  'paused_at',
 ];
 const INSERT = `INSERT INTO sandboxes (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((name) => `:${name}`).join(', ')})`;
 const UPDATE = `UPDATE sandboxes SET ${COLUMNS.slice(1)
   .map((name) => `${name} = :${name}`)
   .join(', ')} WHERE sandbox_id = :sandbox_id`;
-const IS_LIVE = `state IN ('creating', 'running', 'killing')`;
+const IS_LIVE = `state NOT IN ('ended', 'lost')`;
 const IS_OVER = `state IN ('ended', 'lost')`;
 
 /** The rows of all sandboxes, also of those that are over. A change that returned is on the disk. */

@@ -7,7 +7,7 @@ import { toSandboxRecord } from './sandbox-row.ts';
 export interface SandboxPage {
   readonly items: readonly SandboxRecord[];
   readonly nextToken?: string;
-  /** all that match, on every page */
+  /** all that match and are not paused, on every page */
   readonly totalRunning: number;
 }
 
@@ -16,9 +16,9 @@ export interface SandboxPage {
  * One row more than asked for tells whether there is a next page.
  */
 export function listSandboxes(database: Database, query: ListQuery): SandboxPage {
-  if (!query.states.includes('running')) return { items: [], totalRunning: 0 };
-
-  const conditions = [`state IN ('creating', 'running', 'killing')`];
+  const conditions = [`state NOT IN ('ended', 'lost')`];
+  if (!query.states.includes('paused')) conditions.push(`state <> 'paused'`);
+  if (!query.states.includes('running')) conditions.push(`state = 'paused'`);
   const parameters: Record<string, string | number> = {};
   if (query.startedAfter !== undefined) {
     conditions.push('started_at >= :started_after');
@@ -36,7 +36,7 @@ export function listSandboxes(database: Database, query: ListQuery): SandboxPage
     parameters.metadata = JSON.stringify(query.metadata);
   }
   const filter = conditions.join(' AND ');
-  const total = database.get(`SELECT count(*) AS n FROM sandboxes WHERE ${filter}`, parameters);
+  const total = database.get(`SELECT count(*) AS n FROM sandboxes WHERE ${filter} AND state <> 'paused'`, parameters);
 
   const direction = query.order === 'asc' ? 'ASC' : 'DESC';
   let page = filter;

@@ -24,10 +24,21 @@ export interface SandboxRecord extends SandboxView {
   readonly incarnation?: string;
   /** boot id of the guest's kernel */
   readonly bootId?: string;
+  /** whether the pause at the end of its time keeps the memory */
+  readonly pauseMemory: boolean;
+  /** what a pause kept, or is about to keep; while it runs again, until the next pause, there is none */
+  readonly checkpoint?: CheckpointRef;
+  readonly pausedAt?: Date;
+}
+
+/** A captured sandbox: id of its snapshot, and whether its memory is in it. */
+export interface CheckpointRef {
+  readonly id: string;
+  readonly memory: boolean;
 }
 
 /** States in which a sandbox holds, or may hold, resources of the host. */
-export const LIVE_STATES: readonly SandboxState[] = ['creating', 'running', 'killing'];
+export const LIVE_STATES: readonly SandboxState[] = ['creating', 'running', 'pausing', 'paused', 'resuming', 'killing'];
 
 /**
  * What may change after the row was made. An absent member leaves its field as it is, null clears it.
@@ -49,6 +60,8 @@ export interface SandboxChange {
   readonly volumeId?: string | null;
   readonly incarnation?: string | null;
   readonly bootId?: string | null;
+  readonly checkpoint?: CheckpointRef | null;
+  readonly pausedAt?: Date | null;
 }
 
 /** The part of a record that the API may see: no host secret, no places on this host. */

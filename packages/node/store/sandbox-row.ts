@@ -1,6 +1,6 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { z } from 'zod';
-import { json, optional, stringMap, time } from './columns.ts';
+import { json, optional, stringMap, time, withoutVersion } from './columns.ts';
 import type { Parameters, RawRow } from './database.ts';
 import type { SandboxChange, SandboxRecord } from './sandbox-record.ts';
 
@@ -17,6 +17,8 @@ const Options = z.object({
   }),
   onTimeout: z.enum(['kill', 'pause']),
   autoResume: z.boolean(),
+  // Rows of before there were pauses do not have it.
+  pauseMemory: z.boolean().default(true),
 });
 
 /** Where the VM is, version 1 of the JSON column. */
@@ -31,9 +33,11 @@ const Vm = z.object({
   memoryBase: z.string().default(''),
 });
 
+const Checkpoint = z.object({ v: z.literal(1), id: z.string(), memory: z.boolean() });
+
 const Row = z.object({
   sandbox_id: z.string(),
-  state: z.enum(['creating', 'running', 'killing', 'ended', 'lost']),
+  state: z.enum(['creating', 'running', 'pausing', 'paused', 'resuming', 'killing', 'ended', 'lost']),
   end_reason: z.enum(['killed', 'expired', 'shutdown', 'create_failed', 'vm_died', 'daemon_crashed']).nullable(),
   end_message: z.string().nullable(),
   template_id: z.string(),
@@ -57,6 +61,8 @@ const Row = z.object({
   metadata: json(stringMap),
   options: json(Options),
   vm: json(Vm).nullable(),
+  checkpoint: json(Checkpoint).nullable(),
+  paused_at: time.nullable(),
 });
 
 /** @throws AenvError `ledger_failed` when the row is not what this version writes */
@@ -94,6 +100,8 @@ export function toSandboxRecord(raw: RawRow): SandboxRecord {
     metadata: row.metadata,
     ...options,
     ...optional('vm', row.vm === null ? null : withoutVersion(row.vm)),
+    ...optional('checkpoint', row.checkpoint === null ? null : withoutVersion(row.checkpoint)),
+    ...optional('pausedAt', row.paused_at),
   };
 }
 
@@ -130,8 +138,11 @@ export function toSandboxRow(record: SandboxRecord): Parameters {
       network: record.network,
       onTimeout: record.onTimeout,
       autoResume: record.autoResume,
+      pauseMemory: record.pauseMemory,
     }),
     vm: record.vm === undefined ? null : JSON.stringify({ v: 1, ...record.vm }),
+    checkpoint: record.checkpoint === undefined ? null : JSON.stringify({ v: 1, ...record.checkpoint }),
+    paused_at: record.pausedAt?.getTime() ?? null,
   };
 }
 
@@ -143,7 +154,9 @@ export function applyChange(record: SandboxRecord, change: SandboxChange): Sandb
     ...change,
     ...(wiped ? { hostSecret: '', envVars: {}, envdAccessToken: null, trafficAccessToken: null } : {}),
   };
-  const { envdAccessToken, trafficAccessToken, slotIndex, netns, vm, volumeId, incarnation, bootId, ...rest } = merged;
+  const { envdAccessToken, trafficAccessToken, slotIndex, netns, vm, volumeId, incarnation, bootId, ...others } =
+    merged;
+  const { checkpoint, pausedAt, ...rest } = others;
   return {
     ...rest,
     ...optional('envdAccessToken', envdAccessToken ?? null),
@@ -154,9 +167,7 @@ export function applyChange(record: SandboxRecord, change: SandboxChange): Sandb
     ...optional('volumeId', volumeId ?? null),
     ...optional('incarnation', incarnation ?? null),
     ...optional('bootId', bootId ?? null),
+    ...optional('checkpoint', checkpoint ?? null),
+    ...optional('pausedAt', pausedAt ?? null),
   };
-}
-
-function withoutVersion({ v: _version, ...vm }: z.output<typeof Vm>) {
-  return vm;
 }

@@ -1,7 +1,7 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { z } from 'zod';
 import type { Template } from '../templates/contract.ts';
-import { json, stringMap, time } from './columns.ts';
+import { json, stringMap, time, withoutVersion } from './columns.ts';
 import type { Database, RawRow } from './database.ts';
 
 const Row = z.object({
@@ -15,7 +15,14 @@ const Row = z.object({
   last_spawned_at: time.nullable(),
   spawn_count: z.int(),
   envd_version: z.string(),
-  source: json(z.object({ v: z.literal(1), imageDigest: z.string(), rootfs: z.string() })),
+  source: json(
+    z.object({
+      v: z.literal(2),
+      imageDigest: z.string(),
+      layers: z.array(z.string()),
+      checkpoint: z.string().exactOptional(),
+    }),
+  ),
   start: json(z.object({ v: z.literal(1), envVars: stringMap, user: z.string(), workdir: z.string() })),
   aliases: json(z.array(z.string())),
 });
@@ -104,8 +111,8 @@ function toTemplate(raw: RawRow): Template {
     lastSpawnedAt: row.last_spawned_at,
     spawnCount: row.spawn_count,
     envdVersion: row.envd_version,
-    source: { imageDigest: row.source.imageDigest, rootfs: row.source.rootfs },
-    start: { envVars: row.start.envVars, user: row.start.user, workdir: row.start.workdir },
+    source: withoutVersion(row.source),
+    start: withoutVersion(row.start),
   };
 }
 
@@ -121,7 +128,7 @@ function toRow(template: Template) {
     last_spawned_at: template.lastSpawnedAt?.getTime() ?? null,
     spawn_count: template.spawnCount,
     envd_version: template.envdVersion,
-    source: JSON.stringify({ v: 1, ...template.source }),
+    source: JSON.stringify({ v: 2, ...template.source }),
     start: JSON.stringify({ v: 1, ...template.start }),
   };
 }

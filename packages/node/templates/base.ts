@@ -50,7 +50,8 @@ function isSame(template: Template, build: BaseBuild): boolean {
   const fields = ({ source, start, envdVersion }: BaseBuild) =>
     JSON.stringify([
       source.imageDigest,
-      source.rootfs,
+      source.layers,
+      source.checkpoint,
       Object.entries(start.envVars).sort(),
       start.user,
       start.workdir,

@@ -15,12 +15,14 @@ export interface Template {
   readonly start: StartState;
 }
 
-/** Which root file system a template boots. */
+/** What sandboxes of a template start from. */
 export interface TemplateSource {
   /** digest of the OCI manifest that it was made from */
   readonly imageDigest: string;
-  /** absolute path of the base ext4 file */
-  readonly rootfs: string;
+  /** absolute paths of the layers of its disk, the bottom one first */
+  readonly layers: readonly string[];
+  /** id of the machine that was captured when it was built; without one its sandboxes boot */
+  readonly checkpoint?: string;
 }
 
 /** What envd is told before user code runs. */

@@ -13,6 +13,11 @@ export class Rollback implements AsyncDisposable {
     this.#steps.push(undo);
   }
 
+  /** Remembers how to undo what was taken before everything else, and so goes last. */
+  addFirst(undo: Undo): void {
+    this.#steps.unshift(undo);
+  }
+
   /** Success: nothing is undone here any more. Returns the steps, for whoever owns the resources from now on. */
   keep(): Rollback {
     const owner = new Rollback();

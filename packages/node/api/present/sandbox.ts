@@ -29,7 +29,7 @@ export function presentListed(view: SandboxView): ListedSandbox {
     memoryMB: view.memoryMb,
     diskSizeMB: view.diskSizeMb,
     // Clients know two states only; one that comes up or goes down still counts as running.
-    state: 'running',
+    state: view.state === 'paused' ? 'paused' : 'running',
     envdVersion: view.envdVersion,
     ...(view.alias === undefined ? {} : { alias: view.alias }),
     ...(Object.keys(view.metadata).length === 0 ? {} : { metadata: view.metadata }),

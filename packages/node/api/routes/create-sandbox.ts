@@ -54,7 +54,20 @@ function createOptions(body: NewSandbox | NewSandboxV2, secure: boolean, timeout
     secure,
     allowInternetAccess: body.allow_internet_access ?? null,
     network,
+    ...endOf(body),
   };
+}
+
+/** What the end of the time to live does. */
+function endOf(body: NewSandbox | NewSandboxV2): Pick<CreateSandbox, 'onTimeout' | 'pauseMemory' | 'autoResume'> {
+  const pause = body.autoPause ?? false;
+  const pauseMemory = body.autoPauseMemory !== false;
+  const autoResume = body.autoResume?.enabled ?? false;
+  const refuse = (why: string) => new AenvError('invalid_request', why);
+  if (!pauseMemory && !pause) throw refuse('body.autoPauseMemory: false makes sense with autoPause: true only');
+  if (!pauseMemory && autoResume)
+    throw refuse('body.autoResume: what is kept without its memory is not resumed by traffic');
+  return { onTimeout: pause ? 'pause' : 'kill', pauseMemory, autoResume };
 }
 
 function networkOf(network: NewSandbox['network']): SandboxNetwork {

@@ -1,5 +1,12 @@
 import { Sandbox, SandboxDetail } from '@aenv/contracts/api/sandbox.ts';
-import { ConnectSandbox, ConnectSandboxV2, RefreshSandbox, SetTimeout } from '@aenv/contracts/api/sandbox-time.ts';
+import {
+  ConnectSandbox,
+  ConnectSandboxV2,
+  PauseSandbox,
+  RefreshSandbox,
+  ResumeSandbox,
+  SetTimeout,
+} from '@aenv/contracts/api/sandbox-time.ts';
 import { type Route, route } from '../http/route.ts';
 import type { ApiParts } from '../parts.ts';
 import { presentDetail, presentSandbox } from '../present/sandbox.ts';
@@ -15,9 +22,9 @@ const connected = [
 ] as const;
 
 export function oneSandboxRoutes({ sandboxes, settings }: ApiParts): readonly Route[] {
-  const connect = async (input: WithParam, seconds: number) => {
+  const connect = async (input: WithParam, seconds: number, memory: boolean | null | undefined) => {
     const timeout = timeToLive(seconds, settings.maxTimeoutSeconds);
-    const { view, resumed } = await sandboxes.connect(idOf(input), timeout);
+    const { view, resumed } = await sandboxes.connect(idOf(input), timeout, { memory: memory ?? true });
     return { status: resumed ? 201 : 200, body: presentSandbox(view, settings.domain) } as const;
   };
   return [
@@ -47,7 +54,7 @@ export function oneSandboxRoutes({ sandboxes, settings }: ApiParts): readonly Ro
       body: ConnectSandbox,
       answers: connected,
       errors: [404, 409],
-      handle: (input) => connect(input, input.body.timeout),
+      handle: (input) => connect(input, input.body.timeout, input.body.memory),
     }),
     route({
       method: 'POST',
@@ -57,7 +64,35 @@ export function oneSandboxRoutes({ sandboxes, settings }: ApiParts): readonly Ro
       bodyOptional: true,
       answers: connected,
       errors: [404, 409],
-      handle: (input) => connect(input, input.body.timeout ?? DEFAULT_TIMEOUT.v2),
+      handle: (input) => connect(input, input.body.timeout ?? DEFAULT_TIMEOUT.v2, input.body.memory),
+    }),
+    route({
+      method: 'POST',
+      path: '/sandboxes/{sandboxID}/pause',
+      summary: 'Stop a sandbox and keep all of it',
+      body: PauseSandbox,
+      bodyOptional: true,
+      answers: [{ status: 204, description: 'all of it is on the disk, and nothing of it runs' }],
+      errors: [404, 409, 500, 507],
+      handle: async (input) => {
+        await sandboxes.pause(idOf(input), { memory: input.body.memory ?? true });
+        return { status: 204 };
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/sandboxes/{sandboxID}/resume',
+      summary: 'Resume a paused sandbox',
+      deprecated: true,
+      body: ResumeSandbox,
+      bodyOptional: true,
+      answers: [{ status: 201, description: 'it runs again', schema: Sandbox }],
+      errors: [404, 409, 500, 503],
+      handle: async (input) => {
+        const seconds = timeToLive(input.body.timeout ?? DEFAULT_TIMEOUT.v1, settings.maxTimeoutSeconds);
+        const view = await sandboxes.resume(idOf(input), seconds, { memory: input.body.memory ?? true });
+        return { status: 201, body: presentSandbox(view, settings.domain) };
+      },
     }),
     route({
       method: 'POST',

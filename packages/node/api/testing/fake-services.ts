@@ -3,7 +3,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
-import type { CreateSandbox, ListPage, ListQuery, SandboxService, SandboxView } from '../../sandboxes/contract.ts';
+import type {
+  CreateSandbox,
+  ListPage,
+  ListQuery,
+  PauseOptions,
+  SandboxService,
+  SandboxView,
+} from '../../sandboxes/contract.ts';
+import { sandboxNotPaused, sandboxPaused } from '../../sandboxes/errors.ts';
 import { type Ledger, openLedger } from '../../store/ledger.ts';
 import { type SandboxRecord, toView } from '../../store/sandbox-record.ts';
 import { fullTemplate } from '../../store/testing/records.ts';
@@ -49,8 +57,9 @@ export class FakeSandboxes implements SandboxService {
       ...(options.network.allowPublicTraffic ? {} : { trafficAccessToken: 'traffic-token' }),
       allowInternetAccess: options.allowInternetAccess,
       network: options.network,
-      onTimeout: 'kill',
-      autoResume: false,
+      onTimeout: options.onTimeout,
+      autoResume: options.autoResume,
+      pauseMemory: options.pauseMemory,
       hostSecret: 'host-secret',
     };
     this.ledger.sandboxes.insert(record);
@@ -60,7 +69,7 @@ export class FakeSandboxes implements SandboxService {
   get(sandboxId: string): SandboxView {
     this.#fail();
     const record = this.ledger.sandboxes.get(sandboxId);
-    if (record?.state === 'running') return toView(record);
+    if (record?.state === 'running' || record?.state === 'paused') return toView(record);
     throw new AenvError('sandbox_not_found', `sandbox ${sandboxId} not found`);
   }
 
@@ -71,7 +80,23 @@ export class FakeSandboxes implements SandboxService {
 
   async connect(sandboxId: string, timeoutSeconds: number) {
     this.calls.push(['connect', sandboxId, timeoutSeconds]);
-    return { view: this.get(sandboxId), resumed: false };
+    const resumed = this.get(sandboxId).state === 'paused';
+    if (resumed) this.ledger.sandboxes.update(sandboxId, 'paused', { state: 'running' });
+    return { view: this.get(sandboxId), resumed };
+  }
+
+  async pause(sandboxId: string, { memory }: PauseOptions): Promise<void> {
+    if (this.get(sandboxId).state === 'paused') throw sandboxPaused(sandboxId);
+    this.calls.push(['pause', sandboxId, Number(memory)]);
+    this.ledger.sandboxes.update(sandboxId, 'running', { state: 'paused' });
+  }
+
+  async resume(sandboxId: string, timeoutSeconds: number): Promise<SandboxView> {
+    const { state } = this.get(sandboxId);
+    if (state !== 'paused') throw sandboxNotPaused(sandboxId, state);
+    this.calls.push(['resume', sandboxId, timeoutSeconds]);
+    this.ledger.sandboxes.update(sandboxId, 'paused', { state: 'running' });
+    return this.get(sandboxId);
   }
 
   async setTimeout(sandboxId: string, timeoutSeconds: number): Promise<void> {
@@ -87,7 +112,7 @@ export class FakeSandboxes implements SandboxService {
   async kill(sandboxId: string): Promise<void> {
     this.get(sandboxId);
     const change = { state: 'ended', endReason: 'killed', endedAt: new Date(this.#clock) } as const;
-    this.ledger.sandboxes.update(sandboxId, 'running', change);
+    this.ledger.sandboxes.update(sandboxId, ['running', 'paused'], change);
   }
 
   async close(): Promise<void> {

@@ -14,7 +14,7 @@ async function listen(handler: RequestListener, port = 0): Promise<{ server: Ser
   return { server, port: (server.address() as AddressInfo).port };
 }
 
-const client = (port: number) => envdOverTcp(systemClock)({ address: '127.0.0.1', port, hostSecret: 'secret' });
+const client = (port: number) => envdOverTcp(systemClock)({ address: '127.0.0.1', port });
 const limit = (ms: number) => AbortSignal.timeout(ms);
 
 test('waits until envd listens and is healthy, with a new connection for each question', async () => {
@@ -66,7 +66,7 @@ test('init sends the secret and the data, repeats broken and busy answers, retur
     response.writeHead(204, { 'x-aenv-boot-id': BOOT_ID, 'x-envd-version': '0.5.7' }).end();
   });
   try {
-    const answer = await client(port).init({ defaultUser: 'user' }, limit(5_000));
+    const answer = await client(port).init({ defaultUser: 'user' }, ['secret'], limit(5_000));
     assert.deepEqual(answer, { bootId: BOOT_ID, envdVersion: '0.5.7' });
     assert.equal(calls, 3);
   } finally {
@@ -75,10 +75,10 @@ test('init sends the secret and the data, repeats broken and busy answers, retur
   }
 });
 
-test('a refusal, a missing boot id and an endless answer are errors, not retries without end', async () => {
+test('a refusal, a bad boot id and an endless answer are errors, not retries without end', async () => {
   const answers: RequestListener[] = [
     (_request, response) => response.writeHead(401).end('no'),
-    (_request, response) => response.writeHead(204, { 'x-envd-version': '0.5.7' }).end(),
+    (_request, response) => response.writeHead(204, { 'x-aenv-boot-id': 'x', 'x-envd-version': '0.5.7' }).end(),
     (_request, response) => response.writeHead(204, { 'x-aenv-boot-id': BOOT_ID, 'x-envd-version': 'new' }).end(),
   ];
   let handler: RequestListener = () => {};
@@ -86,12 +86,30 @@ test('a refusal, a missing boot id and an endless answer are errors, not retries
   try {
     for (handler of answers) {
       await assert.rejects(
-        client(port).init({}, limit(5_000)),
+        client(port).init({}, ['secret'], limit(5_000)),
         (error) => error instanceof AenvError && error.code === 'boot_failed',
       );
     }
     handler = (_request, response) => response.writeHead(200).end(Buffer.alloc(1024 * 1024));
-    await assert.rejects(client(port).init({}, limit(100)), { name: 'TimeoutError' });
+    await assert.rejects(client(port).init({}, ['secret'], limit(100)), { name: 'TimeoutError' });
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+test('a guest whose secret was changed by a call with a lost answer is asked with the new one', async () => {
+  const given: (string | string[] | undefined)[] = [];
+  const { server, port } = await listen((request, response) => {
+    const secret = request.headers['x-aenv-host-secret'];
+    given.push(secret);
+    if (given.length === 1) request.socket.destroy();
+    else if (secret === 'old') response.writeHead(401).end();
+    else response.writeHead(204, { 'x-aenv-boot-id': BOOT_ID, 'x-envd-version': '0.5.7' }).end();
+  });
+  try {
+    await client(port).init({ hostSecret: 'new' }, ['old', 'new'], limit(5_000));
+    assert.deepEqual(given, ['old', 'old', 'new']);
   } finally {
     server.closeAllConnections();
     server.close();

@@ -12,20 +12,22 @@ export interface EnvdClient {
   waitHealthy(signal: AbortSignal, onKernelUp?: () => void): Promise<void>;
   /**
    * Hands over identity, secrets and environment.
+   * @param secrets the host secrets that the guest may ask for, the likeliest first: a call whose answer was lost has
+   *   changed it already
    * @throws AenvError `boot_failed` when envd refuses; the signal's reason
    */
-  init(request: InitRequest, signal: AbortSignal): Promise<InitAnswer>;
+  init(request: InitRequest, secrets: readonly string[], signal: AbortSignal): Promise<InitAnswer>;
 }
 
 export interface InitAnswer {
-  readonly bootId: string;
+  /** of the guest's kernel; a guest that is about to be captured has none yet */
+  readonly bootId?: string;
   readonly envdVersion: string;
 }
 
 export interface EnvdAddress {
   readonly address: string;
   readonly port: number;
-  readonly hostSecret: string;
 }
 
 export type ConnectEnvd = (address: EnvdAddress) => EnvdClient;
@@ -49,7 +51,7 @@ const between = (least: number, value: number, most: number): number => Math.min
 
 /** The client that dials a guest over TCP. */
 export function envdOverTcp(clock: Clock): ConnectEnvd {
-  return ({ address, port, hostSecret }) => ({
+  return (guest) => ({
     async waitHealthy(signal, onKernelUp) {
       const begin = clock.now();
       let kernelUp = false;
@@ -57,7 +59,7 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
         signal.throwIfAborted();
         const { pauseMs, connectMs } = patience(clock.now() - begin);
         try {
-          const answer = await exchange(address, port, {
+          const answer = await exchange(guest.address, guest.port, {
             method: 'GET',
             path: '/health',
             connectTimeoutMs: connectMs,
@@ -76,33 +78,41 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
       }
     },
 
-    async init(request, signal) {
-      for (;;) {
-        signal.throwIfAborted();
-        let answer: EnvdAnswer;
-        try {
-          answer = await exchange(address, port, {
-            method: 'POST',
-            path: '/init',
-            headers: { [HOST_SECRET_HEADER]: hostSecret },
-            body: { ...request, timestamp: new Date(clock.now()).toISOString() },
-            connectTimeoutMs: INIT_CONNECT_MS,
-            timeoutMs: INIT_TIMEOUT_MS,
-            signal,
-          });
-        } catch {
-          // The call can be repeated: the same secret is accepted again.
-          await clock.sleep(INIT_RETRY_MS, signal);
-          continue;
-        }
-        if (answer.status === 503) {
-          await clock.sleep(INIT_RETRY_MS, signal);
-          continue;
-        }
-        return readInitAnswer(answer);
-      }
+    async init(request, secrets, signal) {
+      return readInitAnswer(await post(guest, request, secrets, signal));
     },
   });
+
+  /** Asks until there is an answer; the call can be repeated. A secret that the guest does not know is left out then. */
+  async function post(
+    { address, port }: EnvdAddress,
+    body: InitRequest,
+    secrets: readonly string[],
+    signal: AbortSignal,
+  ): Promise<EnvdAnswer> {
+    let next = 0;
+    for (;;) {
+      signal.throwIfAborted();
+      let answer: EnvdAnswer;
+      try {
+        answer = await exchange(address, port, {
+          method: 'POST',
+          path: '/init',
+          headers: { [HOST_SECRET_HEADER]: secrets[next] ?? '' },
+          body: { ...body, timestamp: new Date(clock.now()).toISOString() },
+          connectTimeoutMs: INIT_CONNECT_MS,
+          timeoutMs: INIT_TIMEOUT_MS,
+          signal,
+        });
+      } catch {
+        await clock.sleep(INIT_RETRY_MS, signal);
+        continue;
+      }
+      if (answer.status === 401 && next + 1 < secrets.length) next++;
+      else if (answer.status !== 503) return answer;
+      else await clock.sleep(INIT_RETRY_MS, signal);
+    }
+  }
 }
 
 function isRefused(error: unknown): boolean {
@@ -115,11 +125,11 @@ function readInitAnswer(answer: EnvdAnswer): InitAnswer {
   }
   const bootId = answer.headers[BOOT_ID_HEADER];
   const envdVersion = answer.headers['x-envd-version'];
-  if (typeof bootId !== 'string' || !/^[0-9a-f-]{36}$/.test(bootId)) {
+  if (bootId !== undefined && !(typeof bootId === 'string' && /^[0-9a-f-]{36}$/.test(bootId))) {
     throw new AenvError('boot_failed', 'envd did not tell the boot id of its kernel');
   }
   if (typeof envdVersion !== 'string' || !/^\d+\.\d+\.\d+$/.test(envdVersion)) {
     throw new AenvError('boot_failed', 'envd did not tell its version');
   }
-  return { bootId, envdVersion };
+  return { ...(bootId === undefined ? {} : { bootId }), envdVersion };
 }

@@ -3,7 +3,7 @@ import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { bootWithRetry } from '@aenv/vmm/boot-with-retry.ts';
 import type { VmDriver } from '@aenv/vmm/contract/micro-vm.ts';
 import { newIncarnation } from '../identity.ts';
-import type { BootVm } from './launch.ts';
+import type { BootVm, RestoreVm } from './launch.ts';
 import type { SerialLogs } from './serial-logs.ts';
 
 export interface BootVmOptions {
@@ -37,5 +37,15 @@ export function createBootVm(options: BootVmOptions): BootVm {
       signal,
     );
     return vm;
+  };
+}
+
+/** Continues captured machines with a driver. */
+export function createRestoreVm(options: Pick<BootVmOptions, 'driver' | 'vmDir' | 'serialLogs'>): RestoreVm {
+  const { driver, vmDir, serialLogs } = options;
+  return async (sandboxId, shape, image, signal) => {
+    const incarnation = newIncarnation(sandboxId);
+    const places = { incarnation, runDir: join(vmDir, incarnation), serialLog: serialLogs.pathOf(incarnation) };
+    return await driver.restore({ ...shape, ...places }, image, signal);
   };
 }

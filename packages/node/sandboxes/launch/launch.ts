@@ -1,4 +1,4 @@
-import type { BlockDevice, BlockStore } from '@aenv/block/contract.ts';
+import type { BlockDevice, BlockStore, DiskOrigin } from '@aenv/block/contract.ts';
 import type { InitRequest } from '@aenv/contracts/envd/host-api.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
@@ -6,10 +6,13 @@ import type { NetworkSlot } from '@aenv/contracts/vm/slot.ts';
 import type { SlotPool } from '@aenv/network/slots/contract.ts';
 import type { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type { WaitUntilReady } from '@aenv/vmm/boot-with-retry.ts';
-import type { MicroVm, VmSpec } from '@aenv/vmm/contract/micro-vm.ts';
-import type { Template } from '../../templates/contract.ts';
+import type { MicroVm, VmImage, VmSpec } from '@aenv/vmm/contract/micro-vm.ts';
+import type { Checkpoints, OpenCheckpoint } from '../checkpoints/contract.ts';
 import type { ConnectEnvd, InitAnswer } from '../envd-client/envd-client.ts';
 import type { Stopwatch } from './phases.ts';
+
+/** A guest that was captured while it ran answers at once, or not at all; this is for a host that is overloaded. */
+const RESTORED_GUEST_MS = 30_000;
 
 /** What of a VM does not depend on the sandbox. */
 export type VmParts = Pick<VmSpec, 'kernel' | 'initramfs' | 'kernelArgs'> & {
@@ -26,17 +29,35 @@ export type VmPlan = Omit<VmSpec, 'incarnation' | 'runDir' | 'serialLog'>;
  */
 export type BootVm = (sandboxId: string, plan: VmPlan, ready: WaitUntilReady, signal: AbortSignal) => Promise<MicroVm>;
 
+/** Continues a captured machine in a VM with an incarnation of its own, standing still. Nothing is left when it throws. */
+export type RestoreVm = (
+  sandboxId: string,
+  shape: Omit<VmPlan, 'kernel' | 'initramfs' | 'kernelArgs'>,
+  image: VmImage,
+  signal: AbortSignal,
+) => Promise<MicroVm>;
+
 export interface LaunchOptions {
   readonly slots: SlotPool;
   readonly volumes: BlockStore;
   readonly bootVm: BootVm;
+  readonly restoreVm: RestoreVm;
   readonly connectEnvd: ConnectEnvd;
+  readonly checkpoints: Pick<Checkpoints, 'open'>;
   readonly vmParts: VmParts;
 }
 
+/** What a start begins with: a disk that is booted, or a captured machine that is continued. */
+export type StartPoint =
+  | { readonly kind: 'disk'; readonly disk: DiskOrigin }
+  | { readonly kind: 'checkpoint'; readonly id: string };
+
 export interface LaunchRequest {
   readonly sandboxId: string;
-  readonly template: Template;
+  readonly from: StartPoint;
+  readonly cpuCount: number;
+  readonly memoryMb: number;
+  readonly diskSizeMb: number;
   readonly internet: boolean;
   readonly hostSecret: string;
   readonly init: InitRequest;
@@ -51,6 +72,7 @@ export interface LaunchRequest {
 export interface Launched {
   readonly vm: MicroVm;
   readonly slot: NetworkSlot;
+  readonly volume: BlockDevice;
   readonly answer: InitAnswer;
 }
 
@@ -63,62 +85,93 @@ const MIB = 1024 * 1024;
  * before any user code runs.
  */
 export function createLaunch(options: LaunchOptions): Launch {
-  async function takeSlot({ internet, resources, signal }: LaunchRequest): Promise<NetworkSlot> {
-    const slot = await options.slots.acquire({ internet }, signal);
+  return async (request) => {
+    const { from, stopwatch, resources } = request;
+    if (from.kind === 'disk') return await boot(options, request, from.disk);
+    const checkpoint = await stopwatch.time('open', () => options.checkpoints.open(from.id));
+    resources.add(() => checkpoint.close());
+    return await restore(options, request, checkpoint);
+  };
+}
+
+async function boot(options: LaunchOptions, request: LaunchRequest, disk: DiskOrigin): Promise<Launched> {
+  const { resources, stopwatch, signal } = request;
+  const { slot, volume, shape } = await takeParts(options, request, disk);
+  const { toolsDrive: _toolsDrive, ...parts } = options.vmParts;
+  const envd = options.connectEnvd({ address: slot.hostAddress, port: ENVD_PORT });
+  let answer: InitAnswer | undefined;
+  const vm = await stopwatch.time('vm', () =>
+    options.bootVm(
+      request.sandboxId,
+      { ...parts, ...shape },
+      async (started, attempt, alive) => {
+        request.onVmStarted({ slot, volume, vm: started });
+        await stopwatch.time('guest', () => envd.waitHealthy(attempt, alive));
+        alive();
+        // Part of the attempt: a guest that hangs in its setup is as good as one that hangs in its boot.
+        answer = await stopwatch.time('init', () => envd.init(request.init, [request.hostSecret], attempt));
+      },
+      signal,
+    ),
+  );
+  resources.add(() => vm.stop());
+  if (answer === undefined) throw new AenvError('internal', 'a VM came up without having been asked');
+  return { vm, slot, volume, answer };
+}
+
+/**
+ * Continues a captured guest. Time, entropy, the new secret and who it is now come in one call, the first that the guest
+ * hears: what runs in it may have run before, but nobody from outside reaches it earlier.
+ */
+async function restore(options: LaunchOptions, request: LaunchRequest, checkpoint: OpenCheckpoint): Promise<Launched> {
+  const { resources, stopwatch, signal, hostSecret } = request;
+  const { slot, volume, shape } = await takeParts(options, request, checkpoint.disk);
+  const vm = await stopwatch.time('vm', () => options.restoreVm(request.sandboxId, shape, checkpoint.image, signal));
+  resources.add(() => vm.stop());
+  request.onVmStarted({ slot, volume, vm });
+  const envd = options.connectEnvd({ address: slot.hostAddress, port: ENVD_PORT });
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(RESTORED_GUEST_MS)]);
+  await vm.resume();
+  const secrets = [checkpoint.hostSecret, hostSecret];
+  const asking = stopwatch.time('init', () => envd.init({ ...request.init, hostSecret }, secrets, limit));
+  const died = vm.exited.then(({ lastLines }) => {
+    throw new AenvError('vm_died', `the VM ended while its guest was asked: ${lastLines}`);
+  });
+  died.catch(() => {});
+  try {
+    return { vm, slot, volume, answer: await Promise.race([asking, died]) };
+  } catch (error) {
+    asking.catch(() => {});
+    signal.throwIfAborted();
+    if (limit.aborted) throw new AenvError('restore_failed', 'the guest did not answer in time', { cause: error });
+    throw error;
+  }
+}
+
+async function takeParts(options: LaunchOptions, request: LaunchRequest, disk: DiskOrigin) {
+  const { resources, stopwatch, signal } = request;
+  const takeSlot = async () => {
+    const slot = await options.slots.acquire({ internet: request.internet }, signal);
     resources.add(() => options.slots.release(slot));
     return slot;
-  }
-
-  async function takeVolume({ sandboxId, template, resources }: LaunchRequest): Promise<BlockDevice> {
-    const base = { path: template.source.rootfs, sizeBytes: template.diskSizeMb * MIB };
-    const volume = await options.volumes.create(sandboxId, base);
+  };
+  const takeVolume = async () => {
+    const volume = await options.volumes.create(request.sandboxId, disk, request.diskSizeMb * MIB);
     resources.add(() => volume.remove());
     return volume;
-  }
-
-  return async (request) => {
-    const { template, resources, stopwatch, signal } = request;
-    const { slot, volume } = await both(
-      stopwatch.time('slot', () => takeSlot(request)),
-      stopwatch.time('volume', () => takeVolume(request)),
-    );
-    signal.throwIfAborted();
-    const root = await volume.attach(slot.uid);
-    const { toolsDrive, ...parts } = options.vmParts;
-    const plan: VmPlan = {
-      ...parts,
-      cpuCount: template.cpuCount,
-      memoryMb: template.memoryMb,
-      network: slot,
-      drives: [
-        { name: 'root', source: root },
-        { name: 'tools', source: { kind: 'file', path: toolsDrive, format: 'raw', readOnly: true } },
-      ],
-    };
-    const envd = options.connectEnvd({
-      address: slot.hostAddress,
-      port: ENVD_PORT,
-      hostSecret: request.hostSecret,
-    });
-    let answer: InitAnswer | undefined;
-    const vm = await stopwatch.time('vm', () =>
-      options.bootVm(
-        request.sandboxId,
-        plan,
-        async (started, attempt, alive) => {
-          request.onVmStarted({ slot, volume, vm: started });
-          await stopwatch.time('guest', () => envd.waitHealthy(attempt, alive));
-          alive();
-          // Part of the attempt: a guest that hangs in its setup is as good as one that hangs in its boot.
-          answer = await stopwatch.time('init', () => envd.init(request.init, attempt));
-        },
-        signal,
-      ),
-    );
-    resources.add(() => vm.stop());
-    if (answer === undefined) throw new AenvError('internal', 'a VM came up without having been asked');
-    return { vm, slot, answer };
   };
+  const { slot, volume } = await both(stopwatch.time('slot', takeSlot), stopwatch.time('volume', takeVolume));
+  signal.throwIfAborted();
+  const shape = {
+    cpuCount: request.cpuCount,
+    memoryMb: request.memoryMb,
+    network: slot,
+    drives: [
+      { name: 'root', source: await volume.attach(slot.uid) },
+      { name: 'tools', source: { kind: 'file', path: options.vmParts.toolsDrive, format: 'raw', readOnly: true } },
+    ],
+  } as const;
+  return { slot, volume, shape };
 }
 
 /** Waits for both also when one fails: what the other one takes must be known before it is undone. */

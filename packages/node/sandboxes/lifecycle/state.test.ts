@@ -6,6 +6,9 @@ import { INITIAL, isFinal, type Lifecycle, type LifecycleEvent, transition } fro
 const STATES: Record<Lifecycle['state'], Lifecycle> = {
   creating: { state: 'creating' },
   running: { state: 'running' },
+  pausing: { state: 'pausing' },
+  paused: { state: 'paused' },
+  resuming: { state: 'resuming' },
   killing: { state: 'killing', reason: 'expired' },
   ended: { state: 'ended', reason: 'killed' },
   lost: { state: 'lost', reason: 'vm_died', message: 'gone' },
@@ -14,54 +17,41 @@ const STATES: Record<Lifecycle['state'], Lifecycle> = {
 const EVENTS: Record<LifecycleEvent['type'], LifecycleEvent> = {
   ready: { type: 'ready' },
   failed: { type: 'failed', message: 'no disk' },
+  pause: { type: 'pause' },
+  kept_running: { type: 'kept_running' },
+  paused: { type: 'paused' },
+  resume: { type: 'resume' },
   end: { type: 'end', reason: 'killed' },
   released: { type: 'released' },
   vm_died: { type: 'vm_died', message: 'panic' },
   daemon_crashed: { type: 'daemon_crashed', message: 'found at start' },
 };
 
-/** Every pair of state and event; undefined means refused. */
-const TABLE: Record<Lifecycle['state'], Record<LifecycleEvent['type'], Lifecycle | undefined>> = {
+const RUNNING: Lifecycle = { state: 'running' };
+const PAUSED: Lifecycle = { state: 'paused' };
+const KILLING: Lifecycle = { state: 'killing', reason: 'killed' };
+const DIED: Lifecycle = { state: 'lost', reason: 'vm_died', message: 'panic' };
+const CRASHED: Lifecycle = { state: 'lost', reason: 'daemon_crashed', message: 'found at start' };
+
+/** Every pair of state and event that leads somewhere; all others are refused. */
+const TABLE: Record<Lifecycle['state'], Partial<Record<LifecycleEvent['type'], Lifecycle>>> = {
   creating: {
-    ready: { state: 'running' },
+    ready: RUNNING,
     failed: { state: 'ended', reason: 'create_failed', message: 'no disk' },
-    end: { state: 'killing', reason: 'killed' },
-    released: undefined,
-    vm_died: undefined,
-    daemon_crashed: { state: 'lost', reason: 'daemon_crashed', message: 'found at start' },
+    end: KILLING,
+    daemon_crashed: CRASHED,
   },
-  running: {
-    ready: undefined,
-    failed: undefined,
-    end: { state: 'killing', reason: 'killed' },
-    released: undefined,
-    vm_died: { state: 'lost', reason: 'vm_died', message: 'panic' },
-    daemon_crashed: { state: 'lost', reason: 'daemon_crashed', message: 'found at start' },
-  },
+  running: { pause: { state: 'pausing' }, end: KILLING, vm_died: DIED, daemon_crashed: CRASHED },
+  pausing: { paused: PAUSED, kept_running: RUNNING, vm_died: DIED, daemon_crashed: CRASHED },
+  paused: { resume: { state: 'resuming' }, end: KILLING },
+  resuming: { ready: RUNNING, paused: PAUSED, end: KILLING, daemon_crashed: CRASHED },
   killing: {
-    ready: undefined,
-    failed: undefined,
-    end: undefined,
     released: { state: 'ended', reason: 'expired' },
     vm_died: { state: 'killing', reason: 'expired' },
-    daemon_crashed: { state: 'lost', reason: 'daemon_crashed', message: 'found at start' },
+    daemon_crashed: CRASHED,
   },
-  ended: {
-    ready: undefined,
-    failed: undefined,
-    end: undefined,
-    released: undefined,
-    vm_died: undefined,
-    daemon_crashed: undefined,
-  },
-  lost: {
-    ready: undefined,
-    failed: undefined,
-    end: undefined,
-    released: undefined,
-    vm_died: undefined,
-    daemon_crashed: undefined,
-  },
+  ended: {},
+  lost: {},
 };
 
 for (const from of Object.values(STATES)) {

@@ -1,32 +1,35 @@
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type { RouteTarget } from '../../proxy/contract.ts';
 import type { SandboxRecord } from '../../store/sandbox-record.ts';
-import type { Template } from '../../templates/contract.ts';
+import type { Machine } from '../checkpoints/contract.ts';
 import { INITIAL, type Lifecycle, type LifecycleEvent, transition } from '../lifecycle/state.ts';
 
 /**
- * A sandbox that this daemon holds parts of. Its state changes only between two awaits and is looked at right before:
- * the event loop itself puts the operations on one sandbox in a row, and none acts on what it saw before it waited.
+ * A sandbox that this daemon holds parts of. Its state changes only between two awaits and is looked at right before, so
+ * that nobody acts on what he saw before he waited. Pause, resume, snapshot and end take turns (`exclusive`).
  */
 export class LiveSandbox {
-  readonly template: Template;
   /** undoes all that the sandbox holds of the host, in reverse */
   readonly resources = new Rollback();
   /** resolves when nothing of it is left */
   readonly gone: Promise<void>;
   /** the row as it was last written */
   record: SandboxRecord;
+  /** its VM and disk, while it has them */
+  machine: Machine | undefined;
   /** where traffic goes, while it runs */
   target: RouteTarget | undefined;
   /** what could not be removed */
   releaseError: unknown;
-  readonly #abort = new AbortController();
   readonly #resolveGone: () => void;
-  #lifecycle: Lifecycle = INITIAL;
+  #abort = new AbortController();
+  #lifecycle: Lifecycle;
+  #operations = 0;
+  #last: Promise<unknown> = Promise.resolve();
 
-  constructor(record: SandboxRecord, template: Template) {
+  constructor(record: SandboxRecord, lifecycle: Lifecycle = INITIAL) {
     this.record = record;
-    this.template = template;
+    this.#lifecycle = lifecycle;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.gone = promise;
     this.#resolveGone = resolve;
@@ -43,6 +46,30 @@ export class LiveSandbox {
   /** Aborts when the sandbox is to end before it is up. */
   get startSignal(): AbortSignal {
     return this.#abort.signal;
+  }
+
+  /** Whether an operation that takes time is under way. */
+  get busy(): boolean {
+    return this.#operations > 0;
+  }
+
+  /**
+   * Runs operations one after the other, in the order in which they came; the first one begins at once. What the state
+   * allows is for the operation to see when its turn comes.
+   */
+  async exclusive<T>(operation: () => Promise<T>): Promise<T> {
+    const turn = this.#operations++ === 0 ? operation() : this.#last.then(operation);
+    this.#last = turn.catch(() => {});
+    try {
+      return await turn;
+    } finally {
+      this.#operations--;
+    }
+  }
+
+  /** For another start, when the one before is over. */
+  renewStart(): void {
+    this.#abort = new AbortController();
   }
 
   apply(event: LifecycleEvent): Lifecycle {

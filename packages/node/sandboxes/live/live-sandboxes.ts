@@ -6,6 +6,12 @@ import type { LiveSandbox } from './live-sandbox.ts';
 export class LiveSandboxes implements RouteDirectory {
   readonly #byId = new Map<string, LiveSandbox>();
   readonly #listeners = new Set<(incarnation: string) => void>();
+  readonly #wake: (live: LiveSandbox) => Promise<void>;
+
+  /** @param wake brings a sandbox back that traffic is waiting for */
+  constructor(wake: (live: LiveSandbox) => Promise<void> = async () => {}) {
+    this.#wake = wake;
+  }
 
   add(live: LiveSandbox): void {
     this.#byId.set(live.id, live);
@@ -33,7 +39,8 @@ export class LiveSandboxes implements RouteDirectory {
     if (live === undefined) return { kind: 'unknown' };
     const { state } = live.lifecycle;
     if (state === 'running' && live.target !== undefined) return { kind: 'running', target: live.target };
-    return { kind: 'unavailable', state };
+    const asleep = live.record.autoResume && (state === 'paused' || state === 'resuming' || state === 'pausing');
+    return { kind: 'unavailable', state, ...(asleep ? { wake: () => this.#wake(live) } : {}) };
   }
 
   onEnd(listener: (incarnation: string) => void): () => void {

@@ -8,7 +8,9 @@ import { afterEach, beforeEach, test } from 'node:test';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import { identify, isAlive, killAndWait } from '@aenv/platform/process/identity.ts';
 import { type Ledger, openLedger } from '../../store/ledger.ts';
+import type { SandboxRecord } from '../../store/sandbox-record.ts';
 import { fullRecord } from '../../store/testing/records.ts';
+import type { SandboxState } from '../contract.ts';
 import { FakeHost } from '../testing/fake-host.ts';
 import { ManualClock } from '../testing/manual-clock.ts';
 import { type RecoveryOptions, recover } from './recover.ts';
@@ -25,6 +27,7 @@ beforeEach(async () => {
   options = {
     ledger: ledger.sandboxes,
     volumes: host.volumes,
+    hasCheckpoint: async (id) => host.checkpointsOnDisk.has(id),
     runtimeDir: join(root, 'run'),
     vmDir: join(root, 'run', 'vm'),
     vmFileDirs: [{ path: join(root, 'home', 'serial'), keep: /^shared/ }],
@@ -52,12 +55,18 @@ async function plant(program: string, argument: string) {
 }
 
 const { vm: _vm, ...bare } = fullRecord();
-const row = (sandboxId: string, state: 'creating' | 'running' | 'killing') => ({ ...bare, sandboxId, state });
+const row = (sandboxId: string, state: SandboxState, changes: Partial<SandboxRecord> = {}) => ({
+  ...bare,
+  ...changes,
+  sandboxId,
+  state,
+});
 
 test('after a clean end there is nothing to do', async () => {
   const report = await recover(options);
   assert.deepEqual(report, {
     lost: [],
+    paused: 0,
     processes: 0,
     network: 0,
     mounts: 0,
@@ -130,4 +139,22 @@ test('a step that fails is reported, and the others are done all the same', asyn
   assert.deepEqual(report.failures, ['network: nft is not installed']);
   assert.equal(report.volumes, 1);
   assert.equal(ledger.sandboxes.get('irunning')?.state, 'lost');
+});
+
+test('what is paused stays so, also when the daemon died before it could say so or while it was resumed', async () => {
+  const checkpoint = (id: string) => ({ checkpoint: { id, memory: true } });
+  host.checkpointsOnDisk.set('whole', { hostSecret: 's', bootId: 'b' });
+  ledger.sandboxes.insert(row('ia', 'paused', checkpoint('whole')));
+  ledger.sandboxes.insert(row('ib', 'pausing', checkpoint('whole')));
+  ledger.sandboxes.insert(row('ic', 'pausing', checkpoint('half')));
+  ledger.sandboxes.insert(row('id', 'resuming', checkpoint('whole')));
+  ledger.sandboxes.insert(row('ie', 'running'));
+  const report = await recover(options);
+  assert.deepEqual([report.lost, report.paused, report.failures], [['ic', 'ie'], 3, []]);
+  for (const id of ['ia', 'ib', 'id']) {
+    const record = ledger.sandboxes.get(id);
+    assert.deepEqual([record?.state, record?.volumeId, record?.checkpoint?.id], ['paused', undefined, 'whole'], id);
+    assert.ok(record?.pausedAt !== undefined && record.hostSecret !== '', id);
+  }
+  assert.equal(ledger.sandboxes.get('ic')?.endReason, 'daemon_crashed');
 });

@@ -12,6 +12,8 @@ import { findVmProcesses } from './processes.ts';
 export interface RecoveryOptions {
   readonly ledger: SandboxLedger;
   readonly volumes: BlockStore;
+  /** whether a checkpoint is there as a whole */
+  readonly hasCheckpoint: (id: string) => Promise<boolean>;
   /** folder of everything that lasts as long as the host is up */
   readonly runtimeDir: string;
   /** folder of the VMs' run folders, below `runtimeDir`; VM processes are known by it */
@@ -33,6 +35,8 @@ export interface VmFileDir {
 /** How much an earlier daemon left behind. */
 export interface RecoveryReport {
   readonly lost: readonly string[];
+  /** how many are paused, and stay so */
+  readonly paused: number;
   readonly processes: number;
   readonly network: number;
   readonly mounts: number;
@@ -47,7 +51,7 @@ const LOST_MESSAGE = 'the daemon or the host went down while it ran; found at th
 
 /**
  * Removes what a crash left behind: VM processes first, since they use all the rest. Then every sandbox that was alive is
- * lost. Runs before anything else is made and before the API listens; a step that fails is reported and does not stop
+ * lost, except those that are paused. Runs before anything else is made and before the API listens; a step that fails is reported and does not stop
  * the others.
  */
 export async function recover(options: RecoveryOptions): Promise<RecoveryReport> {
@@ -71,10 +75,16 @@ export async function recover(options: RecoveryOptions): Promise<RecoveryReport>
   for (const { path, keep } of options.vmFileDirs) files += await attempt(path, 0, () => emptyFolder(path, keep));
   const left = await attempt('volumes', [], () => volumes.list());
   for (const id of left) await attempt(`volume ${id}`, undefined, () => volumes.remove(id));
-  for (const row of rows) markLost(options, row);
+  const kept = new Set<SandboxRecord>();
+  for (const row of rows) {
+    const wasPaused = await attempt(`sandbox ${row.sandboxId}`, false, () => isPaused(options, row));
+    if (wasPaused) kept.add(row);
+    else markLost(options, row);
+  }
 
   const report: RecoveryReport = {
-    lost: rows.map((row) => row.sandboxId),
+    lost: rows.filter((row) => !kept.has(row)).map((row) => row.sandboxId),
+    paused: kept.size,
     processes,
     network,
     mounts: mounts.length,
@@ -110,6 +120,22 @@ async function emptyFolder(folder: string, keep?: RegExp): Promise<number> {
   }
   for (const name of names) await rm(join(folder, name), { recursive: true, force: true });
   return names.length;
+}
+
+/**
+ * Whether the sandbox is paused, as far as the disk knows: a pause that was complete counts although nobody could say so
+ * any more, and a resume that was under way has changed nothing yet.
+ */
+async function isPaused({ ledger, hasCheckpoint }: RecoveryOptions, row: SandboxRecord): Promise<boolean> {
+  const { state, checkpoint } = row;
+  if (checkpoint === undefined || !['pausing', 'paused', 'resuming'].includes(state)) return false;
+  if (state !== 'paused' && !(await hasCheckpoint(checkpoint.id))) return false;
+  ledger.update(row.sandboxId, state, {
+    state: 'paused',
+    ...(row.pausedAt === undefined ? { pausedAt: row.endAt } : {}),
+    ...{ slotIndex: null, netns: null, volumeId: null, vm: null, incarnation: null },
+  });
+  return true;
 }
 
 function markLost({ ledger, clock }: RecoveryOptions, row: SandboxRecord): void {

@@ -1,14 +1,29 @@
 import type { BlockDevice, BlockStore } from '@aenv/block/contract.ts';
 import type { InitRequest } from '@aenv/contracts/envd/host-api.ts';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { NetworkSlot } from '@aenv/contracts/vm/slot.ts';
 import type { SlotPool } from '@aenv/network/slots/contract.ts';
 import type { MicroVm, VmExit } from '@aenv/vmm/contract/micro-vm.ts';
+import type { Checkpoints } from '../checkpoints/contract.ts';
 import type { ConnectEnvd } from '../envd-client/envd-client.ts';
 import { newIncarnation } from '../identity.ts';
-import type { BootVm, LaunchOptions } from '../launch/launch.ts';
+import type { BootVm, LaunchOptions, RestoreVm } from '../launch/launch.ts';
 
 /** Named points of the journey, at which a test can fail it or hold it. */
-export type Point = 'acquire' | 'create' | 'attach' | 'boot' | 'health' | 'init' | 'stop' | 'release' | 'remove';
+export type Point =
+  | 'acquire'
+  | 'create'
+  | 'attach'
+  | 'boot'
+  | 'restore'
+  | 'health'
+  | 'init'
+  | 'capture'
+  | 'resume'
+  | 'stop'
+  | 'release'
+  | 'remove'
+  | 'forget';
 
 type Hook = (signal?: AbortSignal) => void | Promise<void>;
 
@@ -17,11 +32,14 @@ export class FakeHost implements LaunchOptions {
   readonly slotsInUse = new Set<number>();
   readonly volumesOnDisk = new Set<string>();
   readonly vms = new Map<string, FakeVm>();
+  readonly checkpointsOnDisk = new Map<string, { readonly hostSecret: string; readonly bootId: string }>();
   readonly inits: InitRequest[] = [];
   readonly reached: Point[] = [];
   readonly hooks = new Map<Point, Hook>();
   readonly vmParts = { kernel: '/k', initramfs: '/i', kernelArgs: 'quiet', toolsDrive: '/t' };
   #boots = 0;
+  /** boot id of the guest that is being continued; one at a time */
+  #restoring: string | undefined;
 
   /** Everything that is held now, as text; empty when nothing is. */
   inventory(): string[] {
@@ -29,6 +47,7 @@ export class FakeHost implements LaunchOptions {
       ...[...this.slotsInUse].map((index) => `slot ${index}`),
       ...[...this.volumesOnDisk].map((id) => `volume ${id}`),
       ...[...this.vms.keys()].map((incarnation) => `vm ${incarnation}`),
+      ...[...this.checkpointsOnDisk.keys()].map(() => 'checkpoint'),
     ];
   }
 
@@ -58,15 +77,53 @@ export class FakeHost implements LaunchOptions {
   };
 
   readonly volumes: BlockStore = {
-    create: async (id, base) => {
+    create: async (id, _origin, sizeBytes) => {
       await this.pass('create');
       this.volumesOnDisk.add(id);
-      return this.#volume(id, base.sizeBytes);
+      return this.#volume(id, sizeBytes);
     },
     list: async () => [...this.volumesOnDisk],
     remove: async (id) => {
       this.volumesOnDisk.delete(id);
     },
+    settleSnapshot: async () => ({ layers: [] }),
+    removeSnapshot: async () => {},
+    listSnapshots: async () => [],
+  };
+
+  readonly checkpoints: Checkpoints = {
+    capture: async ({ id, machine, envd, then }) => {
+      await machine.vm.pause();
+      await this.pass('capture');
+      this.checkpointsOnDisk.set(id, { hostSecret: envd.hostSecret, bootId: envd.bootId ?? '' });
+      if (then === 'go_on') await machine.vm.resume();
+    },
+    open: async (id) => {
+      const checkpoint = this.checkpointsOnDisk.get(id);
+      if (checkpoint === undefined) throw new AenvError('snapshot_not_found', `no checkpoint ${id}`);
+      this.#restoring = checkpoint.bootId;
+      return {
+        image: { deviceState: '/devices', memoryBase: '/memory' },
+        disk: { kind: 'snapshot', snapshot: id },
+        hostSecret: checkpoint.hostSecret,
+        cpuCount: 1,
+        memoryMb: 512,
+        close: async () => {},
+      };
+    },
+    remove: async (id) => {
+      await this.pass('forget');
+      this.checkpointsOnDisk.delete(id);
+    },
+  };
+
+  readonly restoreVm: RestoreVm = async (sandboxId, shape, _image, signal) => {
+    await this.pass('restore', signal);
+    if (!this.slotsInUse.has(shape.network.index)) throw new Error('the VM got a slot that nobody holds');
+    const vm = new FakeVm(this, newIncarnation(sandboxId));
+    vm.state = 'paused';
+    this.vms.set(vm.record.incarnation, vm);
+    return vm;
   };
 
   readonly bootVm: BootVm = async (sandboxId, plan, ready, signal) => {
@@ -85,11 +142,13 @@ export class FakeHost implements LaunchOptions {
 
   readonly connectEnvd: ConnectEnvd = () => ({
     waitHealthy: (signal) => this.pass('health', signal),
-    init: async (request, signal) => {
+    init: async (request, _secrets, signal) => {
       await this.pass('init', signal);
       this.inits.push(request);
+      const restored = this.#restoring;
+      this.#restoring = undefined;
       const number = String(++this.#boots).padStart(12, '0');
-      return { bootId: `00000000-0000-4000-8000-${number}`, envdVersion: '0.5.7' };
+      return { bootId: restored ?? `00000000-0000-4000-8000-${number}`, envdVersion: '0.5.7' };
     },
   });
 
@@ -101,7 +160,8 @@ export class FakeHost implements LaunchOptions {
         await this.pass('attach');
         return { kind: 'file', path: `/volumes/${id}`, format: 'qcow2', readOnly: false };
       },
-      flushBeforeCapture: async () => {},
+      prepareSnapshot: async () => {},
+      snapshot: async () => {},
       allocatedBytes: async () => 0,
       remove: async () => {
         await this.pass('remove');
@@ -133,8 +193,15 @@ class FakeVm implements MicroVm {
     this.#exit = resolve;
   }
 
-  async pause(): Promise<void> {}
-  async resume(): Promise<void> {}
+  async pause(): Promise<void> {
+    this.state = 'paused';
+  }
+
+  async resume(): Promise<void> {
+    await this.#host.pass('resume');
+    this.state = 'running';
+  }
+
   async capture(): Promise<void> {}
 
   async stop(): Promise<void> {

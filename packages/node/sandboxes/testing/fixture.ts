@@ -25,7 +25,7 @@ export const TEMPLATE: Template = {
   lastSpawnedAt: null,
   spawnCount: 0,
   envdVersion: '0.5.7',
-  source: { imageDigest: 'sha256:00', rootfs: '/base.ext4' },
+  source: { imageDigest: 'sha256:00', layers: ['/base'] },
   start: { envVars: { FROM: 'template', KEEP: '1' }, user: 'user', workdir: '/home/user' },
 };
 
@@ -37,6 +37,9 @@ export const CREATE: CreateSandbox = {
   secure: true,
   allowInternetAccess: null,
   network: { allowPublicTraffic: true, httpsPorts: [] },
+  onTimeout: 'kill',
+  pauseMemory: true,
+  autoResume: false,
 };
 
 /** Hears everything and remembers nothing. */
@@ -64,6 +67,8 @@ export interface Fixture extends AsyncDisposable {
   readonly spawns: string[];
   /** folder of the console logs */
   readonly serialDir: string;
+  /** Another lifecycle on the same host and ledger, as after a restart of the daemon. */
+  restart(): Sandboxes;
 }
 
 export async function fixture(change: Partial<LifecycleOptions> = {}): Promise<Fixture> {
@@ -78,10 +83,11 @@ export async function fixture(change: Partial<LifecycleOptions> = {}): Promise<F
     resolve: () => TEMPLATE,
     recordSpawn: (id) => void spawns.push(id),
   };
-  const sandboxes = new Sandboxes({
+  const options: LifecycleOptions = {
     ledger: ledger.sandboxes,
     templates,
     launch: createLaunch(host),
+    checkpoints: host.checkpoints,
     limits: { maxSandboxes: 1000, memoryShare: 0.5, maxConcurrentStarts: 4, maxQueuedStarts: 64 },
     keepEnded: { days: 7, count: 10_000 },
     serialLogs: new SerialLogs(join(home, 'serial')),
@@ -91,7 +97,8 @@ export async function fixture(change: Partial<LifecycleOptions> = {}): Promise<F
     log: recordingLogger(lines),
     metrics: silentMetrics,
     ...change,
-  });
+  };
+  const sandboxes = new Sandboxes(options);
   return {
     sandboxes,
     host,
@@ -100,6 +107,7 @@ export async function fixture(change: Partial<LifecycleOptions> = {}): Promise<F
     lines,
     spawns,
     serialDir: join(home, 'serial'),
+    restart: () => new Sandboxes(options),
     async [Symbol.asyncDispose]() {
       const closed = sandboxes.close();
       // A test that failed may have left a step hanging; only time ends the wait for it.

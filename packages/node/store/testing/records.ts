@@ -35,6 +35,7 @@ export function fullRecord(changes: Partial<SandboxRecord> = {}): SandboxRecord 
       serialLog: '/home/logs/inc1',
       memoryBase: '/home/memory/zero-512.mem',
     },
+    pauseMemory: true,
     volumeId: 'vol1',
     incarnation: 'inc1',
     bootId: '7b1c5a3e-0000-4000-8000-000000000000',
@@ -56,7 +57,7 @@ export function fullTemplate(changes: Partial<Template> = {}): Template {
     lastSpawnedAt: null,
     spawnCount: 0,
     envdVersion: '0.5.7',
-    source: { imageDigest: 'sha256:00', rootfs: '/var/lib/aenv/rootfs/00.ext4' },
+    source: { imageDigest: 'sha256:00', layers: ['/var/lib/aenv/layers/00'] },
     start: { envVars: { PATH: '/bin' }, user: 'user', workdir: '/home/user' },
     ...changes,
   };

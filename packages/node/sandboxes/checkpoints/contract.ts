@@ -1,0 +1,52 @@
+import type { BlockDevice, DiskOrigin } from '@aenv/block/contract.ts';
+import type { MicroVm, VmImage } from '@aenv/vmm/contract/micro-vm.ts';
+
+/** What a sandbox holds of the host while it runs. */
+export interface Machine {
+  readonly vm: MicroVm;
+  readonly volume: BlockDevice;
+  /** that the host dials */
+  readonly address: string;
+}
+
+export type CheckpointKind = 'template' | 'pause' | 'snapshot' | 'fork';
+
+export interface CaptureRequest {
+  /** id that the checkpoint gets, never used before */
+  readonly id: string;
+  readonly kind: CheckpointKind;
+  readonly machine: Machine;
+  readonly sandboxId: string;
+  readonly templateId: string;
+  readonly cpuCount: number;
+  readonly memoryMb: number;
+  readonly diskSizeMb: number;
+  readonly envd: { readonly hostSecret: string; readonly version: string; readonly bootId?: string };
+  /** whether the VM stands still afterwards, or runs on as soon as its state is read */
+  readonly then: 'stay_paused' | 'go_on';
+  /** the captured memory becomes a file that all who continue it share */
+  readonly shared?: boolean;
+}
+
+/** A checkpoint that is about to be continued: its files stay until `close`. */
+export interface OpenCheckpoint {
+  readonly image: VmImage;
+  readonly disk: DiskOrigin;
+  readonly hostSecret: string;
+  readonly cpuCount: number;
+  readonly memoryMb: number;
+  close(): Promise<void>;
+}
+
+/** Captured sandboxes: memory, devices and disk of one instant. */
+export interface Checkpoints {
+  /**
+   * Captures a running machine. When it resolves, all of it is durable. When it throws, nothing of the checkpoint is left;
+   * the VM is then in either state.
+   */
+  capture(request: CaptureRequest): Promise<void>;
+  /** @throws AenvError `snapshot_not_found`, `snapshot_corrupt`, or why this host cannot run it */
+  open(id: string): Promise<OpenCheckpoint>;
+  /** Idempotent. What others still need of it stays. */
+  remove(id: string): Promise<void>;
+}

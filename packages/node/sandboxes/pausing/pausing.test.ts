@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { CREATE, type Fixture, fixture } from '../testing/fixture.ts';
+
+const hasCode = (code: string) => (error: unknown) => error instanceof AenvError && error.code === code;
+const stateOf = (f: Fixture, id: string) => f.ledger.sandboxes.get(id)?.state;
+
+test('a paused sandbox holds nothing but its checkpoint, and comes back as the one that it was', async () => {
+  await using f = await fixture();
+  const view = await f.sandboxes.create({ ...CREATE, network: { ...CREATE.network, allowPublicTraffic: false } });
+  const { sandboxId } = view;
+  const before = f.ledger.sandboxes.get(sandboxId);
+  await f.sandboxes.pause(sandboxId, { memory: true });
+  assert.deepEqual(f.host.inventory(), ['checkpoint']);
+  assert.equal(f.sandboxes.get(sandboxId).state, 'paused');
+  assert.deepEqual(f.sandboxes.routes.lookup(sandboxId), { kind: 'unavailable', state: 'paused' });
+  const row = f.ledger.sandboxes.get(sandboxId);
+  assert.deepEqual([row?.slotIndex, row?.volumeId, row?.vm], [undefined, undefined, undefined]);
+
+  await f.clock.advance(3_600_000);
+  assert.equal(stateOf(f, sandboxId), 'paused');
+  const { resumed, view: after } = await f.sandboxes.connect(sandboxId, 90);
+  assert.equal(resumed, true);
+  assert.deepEqual(
+    [after.envdAccessToken, after.trafficAccessToken, after.startedAt, after.state],
+    [view.envdAccessToken, view.trafficAccessToken, view.startedAt, 'running'],
+  );
+  assert.equal(after.endAt.getTime(), f.clock.now() + 90_000);
+  const resumedRow = f.ledger.sandboxes.get(sandboxId);
+  assert.equal(resumedRow?.bootId, before?.bootId);
+  assert.notEqual(resumedRow?.incarnation, before?.incarnation);
+  assert.equal(resumedRow?.checkpoint, undefined);
+  assert.equal(Buffer.from(f.host.inits.at(-1)?.seed ?? '', 'base64').length, 32);
+  assert.deepEqual(f.host.inventory().sort(), ['slot 0', `vm ${resumedRow?.incarnation}`, `volume ${sandboxId}`]);
+});
+
+test('what a state does not allow is refused by name', async () => {
+  await using f = await fixture();
+  const { sandboxId } = await f.sandboxes.create(CREATE);
+  await assert.rejects(f.sandboxes.resume(sandboxId, 60), hasCode('sandbox_not_paused'));
+  await f.sandboxes.pause(sandboxId, { memory: true });
+  await assert.rejects(f.sandboxes.pause(sandboxId, { memory: true }), hasCode('sandbox_paused'));
+  await assert.rejects(f.sandboxes.setTimeout(sandboxId, 60), hasCode('sandbox_not_running'));
+  await f.sandboxes.kill(sandboxId);
+  assert.deepEqual(f.host.inventory(), []);
+  await assert.rejects(f.sandboxes.resume(sandboxId, 60), hasCode('sandbox_not_found'));
+});
+
+test('pause, connect and kill at the same time take turns, and each gets its answer', async () => {
+  await using f = await fixture();
+  const { sandboxId } = await f.sandboxes.create(CREATE);
+  const [paused, again, connected, killed] = await Promise.allSettled([
+    f.sandboxes.pause(sandboxId, { memory: true }),
+    f.sandboxes.pause(sandboxId, { memory: true }),
+    f.sandboxes.connect(sandboxId, 60),
+    f.sandboxes.kill(sandboxId),
+  ]);
+  assert.equal(paused.status, 'fulfilled');
+  assert.ok(again.status === 'rejected' && hasCode('sandbox_paused')(again.reason));
+  assert.ok(connected.status === 'fulfilled' && connected.value.resumed);
+  assert.equal(killed.status, 'fulfilled');
+  assert.deepEqual(f.host.inventory(), []);
+  assert.equal(stateOf(f, sandboxId), 'ended');
+});
+
+test('a sandbox whose capture fails runs on, reachable as before', async () => {
+  await using f = await fixture();
+  const { sandboxId } = await f.sandboxes.create(CREATE);
+  f.host.hooks.set('capture', () => {
+    throw new AenvError('no_space', 'the disk is full');
+  });
+  await assert.rejects(f.sandboxes.pause(sandboxId, { memory: true }), hasCode('no_space'));
+  assert.equal(stateOf(f, sandboxId), 'running');
+  assert.equal(f.sandboxes.routes.lookup(sandboxId).kind, 'running');
+  assert.equal([...f.host.vms.values()][0]?.state, 'running');
+  assert.equal(f.ledger.sandboxes.get(sandboxId)?.checkpoint, undefined);
+  f.host.hooks.clear();
+  await f.sandboxes.pause(sandboxId, { memory: true });
+  assert.equal(stateOf(f, sandboxId), 'paused');
+});
+
+test('a VM that dies while it is captured is lost, with nothing left', async () => {
+  await using f = await fixture();
+  const { sandboxId } = await f.sandboxes.create(CREATE);
+  f.host.hooks.set('capture', async () => {
+    [...f.host.vms.values()][0]?.die('killed');
+    await new Promise((resolve) => setImmediate(resolve));
+  });
+  await assert.rejects(f.sandboxes.pause(sandboxId, { memory: true }), hasCode('vm_died'));
+  await f.sandboxes.routes.get(sandboxId)?.gone;
+  assert.equal(stateOf(f, sandboxId), 'lost');
+  assert.deepEqual(f.host.inventory(), []);
+});
+
+for (const point of ['acquire', 'create', 'attach', 'restore', 'resume', 'init'] as const) {
+  test(`a resume that fails at '${point}' leaves the sandbox paused, and the next one works`, async () => {
+    await using f = await fixture();
+    const { sandboxId } = await f.sandboxes.create(CREATE);
+    await f.sandboxes.pause(sandboxId, { memory: true });
+    f.host.hooks.set(point, () => {
+      throw new AenvError('restore_failed', 'as planned');
+    });
+    await assert.rejects(f.sandboxes.connect(sandboxId, 60), hasCode('restore_failed'));
+    assert.equal(stateOf(f, sandboxId), 'paused');
+    assert.deepEqual(f.host.inventory(), ['checkpoint']);
+    f.host.hooks.clear();
+    assert.equal((await f.sandboxes.connect(sandboxId, 60)).resumed, true);
+  });
+}
+
+test('a kill breaks a resume off', async () => {
+  await using f = await fixture();
+  const { sandboxId } = await f.sandboxes.create(CREATE);
+  await f.sandboxes.pause(sandboxId, { memory: true });
+  const held = Promise.withResolvers<void>();
+  f.host.hooks.set('restore', () => held.promise);
+  const resuming = f.sandboxes.connect(sandboxId, 60);
+  resuming.catch(() => {});
+  while (f.host.reached.at(-1) !== 'restore') await new Promise((resolve) => setImmediate(resolve));
+  const killing = f.sandboxes.kill(sandboxId);
+  held.resolve();
+  await killing;
+  await assert.rejects(resuming, hasCode('sandbox_not_running'));
+  assert.deepEqual(f.host.inventory(), []);
+  assert.equal(stateOf(f, sandboxId), 'ended');
+});
+
+test('the end of its time pauses a sandbox that asked for it, and traffic wakes it where that was asked for', async () => {
+  await using f = await fixture();
+  const { sandboxId } = await f.sandboxes.create({ ...CREATE, onTimeout: 'pause', autoResume: true });
+  await f.clock.advance(61_000);
+  await f.sandboxes.routes.get(sandboxId)?.exclusive(async () => {});
+  assert.equal(stateOf(f, sandboxId), 'paused');
+  const route = f.sandboxes.routes.lookup(sandboxId);
+  assert.ok(route.kind === 'unavailable' && route.wake !== undefined);
+  await Promise.all([route.wake(), route.wake()]);
+  assert.equal(f.sandboxes.routes.lookup(sandboxId).kind, 'running');
+  assert.equal(f.host.reached.filter((point) => point === 'restore').length, 1);
+});
+
+test('paused sandboxes outlive the daemon and are taken up again', async () => {
+  await using f = await fixture();
+  const { sandboxId } = await f.sandboxes.create(CREATE);
+  await f.sandboxes.pause(sandboxId, { memory: true });
+  await f.sandboxes.close();
+  assert.equal(stateOf(f, sandboxId), 'paused');
+  const next = f.restart();
+  next.takeUpPaused();
+  assert.deepEqual(
+    next.list({ states: ['paused'], order: 'asc', limit: 10 }).items.map((item) => item.sandboxId),
+    [sandboxId],
+  );
+  assert.equal((await next.connect(sandboxId, 60)).resumed, true);
+  await next.kill(sandboxId);
+  await next.close();
+});

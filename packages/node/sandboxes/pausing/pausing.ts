@@ -1,0 +1,139 @@
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import type { Clock } from '@aenv/platform/clock/clock.ts';
+import type { Logger } from '@aenv/platform/observability/logger.ts';
+import type { SandboxLedger } from '../../store/sandbox-ledger.ts';
+import type { CheckpointRef } from '../../store/sandbox-record.ts';
+import type { CaptureRequest, Checkpoints, Machine } from '../checkpoints/contract.ts';
+import type { Ending } from '../ending.ts';
+import { newCheckpointId } from '../identity.ts';
+import type { LiveSandbox } from '../live/live-sandbox.ts';
+import type { LiveSandboxes } from '../live/live-sandboxes.ts';
+import type { SandboxMetrics } from '../metrics.ts';
+import type { SandboxObserver } from '../observe/contract.ts';
+
+export interface PausingOptions {
+  readonly ledger: SandboxLedger;
+  readonly sandboxes: LiveSandboxes;
+  readonly checkpoints: Checkpoints;
+  readonly ending: Ending;
+  readonly observer: SandboxObserver;
+  readonly metrics: SandboxMetrics;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** gives traffic back to a sandbox that runs on */
+  readonly serve: (live: LiveSandbox, machine: Machine) => void;
+}
+
+/** What of the host a paused sandbox does not hold. */
+const RELEASED = { slotIndex: null, netns: null, volumeId: null, vm: null, incarnation: null } as const;
+
+/** How sandboxes go from running to paused, and back to paused when a resume fails. Called in the sandbox's turn. */
+export class Pausing {
+  readonly #options: PausingOptions;
+
+  constructor(options: PausingOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Traffic goes first; then the machine is captured, and only when that is durable does the row say so. If it fails, the
+   * sandbox runs on as if nothing had been.
+   */
+  async pause(live: LiveSandbox): Promise<void> {
+    const { sandboxes, observer, checkpoints, clock, log, metrics } = this.#options;
+    const machine = machineOf(live);
+    const checkpoint: CheckpointRef = { id: newCheckpointId(), memory: true };
+    const begin = clock.now();
+    this.#write(live, 'running', { state: 'pausing', checkpoint });
+    live.apply({ type: 'pause' });
+    sandboxes.withdraw(live);
+    observer.ending(live.id);
+    metrics.observeStates(sandboxes);
+    try {
+      await checkpoints.capture(captureOf(live, machine, checkpoint.id, 'pause', 'stay_paused'));
+      if (live.lifecycle.state !== 'pausing') throw vmDied(live);
+      this.#write(live, 'pausing', { state: 'paused', pausedAt: new Date(clock.now()) });
+    } catch (error) {
+      await this.#goOn(live, machine, checkpoint.id);
+      throw error;
+    }
+    live.apply({ type: 'paused' });
+    await this.#letGo(live);
+    metrics.observeStates(sandboxes);
+    log.info('sandbox paused', { sandboxId: live.id, ms: clock.now() - begin });
+  }
+
+  /** A resume failed: all that it took goes, and the sandbox is paused as before. */
+  async stayPaused(live: LiveSandbox): Promise<void> {
+    await this.#letGo(live);
+    live.apply({ type: 'paused' });
+    live.renewStart();
+    this.#write(live, 'resuming', { state: 'paused' });
+    this.#options.metrics.observeStates(this.#options.sandboxes);
+  }
+
+  async #goOn(live: LiveSandbox, machine: Machine, checkpointId: string): Promise<void> {
+    const { checkpoints, sandboxes, log, metrics, ending } = this.#options;
+    await checkpoints.remove(checkpointId).catch((error: unknown) => {
+      log.error('what a failed pause left could not be removed', { sandboxId: live.id, error });
+    });
+    if (live.lifecycle.state !== 'pausing') return;
+    try {
+      await machine.vm.resume();
+    } catch (error) {
+      await ending.lose(live, `it could not be paused and does not go on: ${error}`);
+      return;
+    }
+    live.apply({ type: 'kept_running' });
+    this.#write(live, 'pausing', { state: 'running', checkpoint: null });
+    this.#options.serve(live, machine);
+    metrics.observeStates(sandboxes);
+  }
+
+  /** Gives back what it holds of the host; what cannot be removed is found at the next start. */
+  async #letGo(live: LiveSandbox): Promise<void> {
+    live.machine = undefined;
+    try {
+      await live.resources.run();
+    } catch (error) {
+      this.#options.metrics.releaseFailed();
+      this.#options.log.error('parts of a sandbox could not be removed', { sandboxId: live.id, error });
+    }
+    live.record = this.#options.ledger.update(live.id, ['paused', 'resuming'], RELEASED) ?? live.record;
+  }
+
+  #write(
+    live: LiveSandbox,
+    from: LiveSandbox['record']['state'],
+    change: Parameters<SandboxLedger['update']>[2],
+  ): void {
+    const record = this.#options.ledger.update(live.id, from, change);
+    if (record === undefined) throw new AenvError('internal', `the row of sandbox '${live.id}' is not as expected`);
+    live.record = record;
+  }
+}
+
+/** @throws AenvError `vm_died` */
+export function machineOf(live: LiveSandbox): Machine {
+  if (live.machine === undefined) throw vmDied(live);
+  return live.machine;
+}
+
+export function captureOf(
+  live: LiveSandbox,
+  machine: Machine,
+  id: string,
+  kind: CaptureRequest['kind'],
+  then: CaptureRequest['then'],
+): CaptureRequest {
+  const { templateId, cpuCount, memoryMb, diskSizeMb, hostSecret, envdVersion, bootId } = live.record;
+  return {
+    ...{ id, kind, machine, then, templateId, cpuCount, memoryMb, diskSizeMb },
+    sandboxId: live.id,
+    envd: { hostSecret, version: envdVersion, ...(bootId === undefined ? {} : { bootId }) },
+  };
+}
+
+function vmDied(live: LiveSandbox): AenvError {
+  return new AenvError('vm_died', `the microVM of sandbox '${live.id}' has ended`);
+}

@@ -1,0 +1,137 @@
+import { randomBytes } from 'node:crypto';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import type { Clock } from '@aenv/platform/clock/clock.ts';
+import type { Logger } from '@aenv/platform/observability/logger.ts';
+import type { MicroVm } from '@aenv/vmm/contract/micro-vm.ts';
+import type { SandboxLedger } from '../../store/sandbox-ledger.ts';
+import { toView } from '../../store/sandbox-record.ts';
+import type { Machine } from '../checkpoints/contract.ts';
+import type { SandboxView } from '../contract.ts';
+import type { Launch, Launched, LaunchRequest } from '../launch/launch.ts';
+import { Stopwatch } from '../launch/phases.ts';
+import { Gate } from '../limits/gate.ts';
+import type { LiveSandbox } from '../live/live-sandbox.ts';
+import type { LiveSandboxes } from '../live/live-sandboxes.ts';
+import type { SandboxMetrics } from '../metrics.ts';
+import type { SandboxObserver } from '../observe/contract.ts';
+
+/** How the VM of a sandbox has ended. */
+export interface VmEnd {
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly lastLines: string;
+}
+
+export interface StartingOptions {
+  readonly ledger: SandboxLedger;
+  readonly sandboxes: LiveSandboxes;
+  readonly launch: Launch;
+  readonly limits: { readonly maxConcurrentStarts: number; readonly maxQueuedStarts: number };
+  readonly observer: SandboxObserver;
+  readonly metrics: SandboxMetrics;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly onVmExit: (live: LiveSandbox, vm: MicroVm, end: VmEnd) => void;
+}
+
+/** How a sandbox is started. */
+export type StartRequest = Pick<LaunchRequest, 'from' | 'init'> & {
+  /** its state before */
+  readonly was: 'creating' | 'resuming';
+  /** when it ends; absent: as long after its start as was asked for */
+  readonly endAt?: Date;
+};
+
+/** How sandboxes come to run: a place among those that start, the launch, and then the row and the traffic. */
+export class Starting {
+  readonly #options: StartingOptions;
+  readonly #gate: Gate;
+
+  constructor(options: StartingOptions) {
+    const { maxConcurrentStarts, maxQueuedStarts } = options.limits;
+    this.#options = options;
+    this.#gate = new Gate({ concurrency: maxConcurrentStarts, maxQueue: maxQueuedStarts });
+  }
+
+  /** What it has taken when it throws is in `live.resources`. */
+  async start(live: LiveSandbox, request: StartRequest): Promise<SandboxView> {
+    const stopwatch = new Stopwatch();
+    const waiting = Promise.withResolvers<void>();
+    const queue = stopwatch.time('queue', () => waiting.promise);
+    const launched = await this.#gate.run(async () => {
+      waiting.resolve();
+      await queue;
+      return await this.#launch(live, stopwatch, request);
+    }, live.startSignal);
+    // The end may have been asked for while the last answer of the guest was on its way.
+    live.startSignal.throwIfAborted();
+    return this.#publish(live, launched, stopwatch, request);
+  }
+
+  /** Traffic and observation begin, or go on after a pause that failed. */
+  serve(live: LiveSandbox, { vm, address }: Machine): void {
+    const { record } = live;
+    live.target = {
+      ...{ sandboxId: live.id, incarnation: vm.record.incarnation, address, hostSecret: record.hostSecret },
+      ...(record.trafficAccessToken === undefined ? {} : { trafficAccessToken: record.trafficAccessToken }),
+      ...(record.network.maskRequestHost === undefined ? {} : { maskRequestHost: record.network.maskRequestHost }),
+      httpsPorts: record.network.httpsPorts,
+    };
+    this.#options.observer.running({
+      ...{ sandboxId: live.id, address, hostSecret: record.hostSecret, consoleLog: vm.record.serialLog },
+    });
+  }
+
+  #launch(live: LiveSandbox, stopwatch: Stopwatch, { from, init }: StartRequest): Promise<Launched> {
+    const { record } = live;
+    const { cpuCount, memoryMb, diskSizeMb, hostSecret } = record;
+    return this.#options.launch({
+      ...{ from, stopwatch, cpuCount, memoryMb, diskSizeMb, hostSecret },
+      sandboxId: live.id,
+      internet: record.allowInternetAccess !== false,
+      init: { ...init, seed: randomBytes(32).toString('base64') },
+      resources: live.resources,
+      signal: live.startSignal,
+      onVmStarted: ({ slot, volume, vm }) => {
+        const places = { slotIndex: slot.index, netns: slot.netns, volumeId: volume.id };
+        const change = { ...places, vm: vm.record, incarnation: vm.record.incarnation };
+        live.record = this.#options.ledger.update(live.id, ['creating', 'resuming'], change) ?? live.record;
+      },
+    });
+  }
+
+  #publish(live: LiveSandbox, launched: Launched, stopwatch: Stopwatch, { was, endAt }: StartRequest): SandboxView {
+    const { ledger, sandboxes, metrics, clock, log, onVmExit } = this.#options;
+    const { vm, slot, volume, answer } = launched;
+    const now = clock.now();
+    if (answer.bootId === undefined) throw new AenvError('boot_failed', 'envd did not tell the boot id of its kernel');
+    // The time to live counts from here: the client gets all of what it asked for.
+    const ttl = live.record.endAt.getTime() - live.record.createdAt.getTime();
+    const record = ledger.update(live.id, was, {
+      state: 'running',
+      ...(was === 'creating' ? { startedAt: new Date(now) } : {}),
+      endAt: endAt ?? new Date(now + ttl),
+      envdVersion: answer.envdVersion,
+      bootId: answer.bootId,
+      incarnation: vm.record.incarnation,
+      vm: vm.record,
+      checkpoint: null,
+      pausedAt: null,
+    });
+    if (record === undefined) throw new AenvError('internal', `the row of sandbox '${live.id}' is not as expected`);
+    // From here on nothing may throw: what fails now would no longer be undone.
+    live.record = record;
+    live.apply({ type: 'ready' });
+    live.machine = { vm, volume, address: slot.hostAddress };
+    this.serve(live, live.machine);
+    vm.exited.then(
+      (end) => onVmExit(live, vm, end),
+      (error: unknown) => onVmExit(live, vm, { code: null, signal: null, lastLines: String(error) }),
+    );
+    const ms = stopwatch.read();
+    metrics.created(ms);
+    metrics.observeStates(sandboxes);
+    log.info('sandbox running', { sandboxId: live.id, bootId: answer.bootId, was, ms });
+    return toView(record);
+  }
+}
