@@ -96,7 +96,7 @@ async function register(
     lastSpawnedAt: null,
     spawnCount: 0,
     envdVersion: ENVD_VERSION,
-    source: { imageDigest: rootfs.digest, rootfs: rootfs.path },
+    source: { imageDigest: rootfs.digest, layers: [rootfs.path] },
     start: rootfs.start,
   });
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
-import type { BlockStore } from '../contract.ts';
+import type { BlockStore, NewDisk } from '../contract.ts';
 import { createQcow2Store } from './store.ts';
 
 let home = '';
@@ -15,6 +15,12 @@ beforeEach(async () => {
   await chmod(home, 0o755);
   base = { path: join(home, 'base.ext4'), sizeBytes: 1 << 20 };
   await writeFile(base.path, 'base');
+});
+
+/** A new disk over one file. */
+const disk = ({ path, sizeBytes }: { path: string; sizeBytes: number }): NewDisk => ({
+  origin: { kind: 'layers', layers: [path] },
+  sizeBytes,
 });
 
 afterEach(async () => {
@@ -37,7 +43,7 @@ const RECORDING = 'for a; do prev=$last; last=$a; done; { echo "$MARK"; printf "
 
 test('a volume is made over its base with the base size, and owned by nobody else', async () => {
   const store = await storeWith(RECORDING);
-  const volume = await store.create('i123', base);
+  const volume = await store.create('i123', disk(base));
   const path = join(home, 'volumes', 'i123.qcow2');
   const args = (await readFile(path, 'utf8')).trim().split('\n');
   assert.deepEqual(args, [
@@ -54,8 +60,8 @@ test('a volume is made over its base with the base size, and owned by nobody els
 test('volumes are listed until they are removed, and removal may be repeated', async () => {
   const store = await storeWith(RECORDING);
   assert.deepEqual(await store.list(), []);
-  const first = await store.create('b-1', base);
-  await store.create('a-1', base);
+  const first = await store.create('b-1', disk(base));
+  await store.create('a-1', disk(base));
   assert.deepEqual(await store.list(), ['a-1', 'b-1']);
   await first.remove();
   await first.remove();
@@ -75,25 +81,25 @@ test('what a crash left half written is listed too, so that it can be removed', 
 
 test('a failed creation leaves nothing and carries the last words of qemu-img', async () => {
   const store = await storeWith(`${RECORDING}; echo "qemu-img: Image is bad" >&2; exit 1`);
-  await assert.rejects(store.create('i1', base), { code: 'host_command_failed', message: /Image is bad/ });
+  await assert.rejects(store.create('i1', disk(base)), { code: 'host_command_failed', message: /Image is bad/ });
   assert.deepEqual(await store.list(), []);
 });
 
 test('a full disk is told apart from other failures', async () => {
   const store = await storeWith('echo "qemu-img: No space left on device" >&2; exit 1');
-  await assert.rejects(store.create('i1', base), { code: 'no_space' });
+  await assert.rejects(store.create('i1', disk(base)), { code: 'no_space' });
 });
 
 test('a volume is never made twice', async () => {
   const store = await storeWith(RECORDING);
-  await store.create('i1', base);
-  await assert.rejects(store.create('i1', base), { code: 'internal', message: /exists already/ });
+  await store.create('i1', disk(base));
+  await assert.rejects(store.create('i1', disk(base)), { code: 'internal', message: /exists already/ });
 });
 
 test('ids that are not names of volumes are refused', async () => {
   const store = await storeWith(RECORDING);
   for (const id of ['', '../x', 'A', 'a/b', '.x', 'a'.repeat(200)]) {
-    await assert.rejects(store.create(id, base), { code: 'internal' }, id);
+    await assert.rejects(store.create(id, disk(base)), { code: 'internal' }, id);
     await assert.rejects(store.remove(id), { code: 'internal' }, id);
   }
 });
@@ -103,7 +109,7 @@ test('a base behind a closed folder is refused with the folder and the command t
   const closed = join(home, 'closed');
   await mkdir(closed, { mode: 0o700 });
   const hidden = { path: join(closed, 'base.ext4'), sizeBytes: 1 };
-  await assert.rejects(store.create('i1', hidden), (error: Error & { code?: string; remediation?: string }) => {
+  await assert.rejects(store.create('i1', disk(hidden)), (error: Error & { code?: string; remediation?: string }) => {
     assert.equal(error.code, 'host_unsupported');
     assert.ok(error.message.includes(closed));
     assert.ok(error.remediation?.includes(`chmod o+x ${closed}`));

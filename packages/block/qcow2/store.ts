@@ -4,7 +4,7 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { syncFolder } from '@aenv/platform/files/durable.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { run } from '@aenv/platform/process/run.ts';
-import type { BaseImage, BlockDevice, BlockStore } from '../contract.ts';
+import type { BlockDevice, BlockStore, NewDisk } from '../contract.ts';
 import { assertSearchable } from './reachable.ts';
 
 /** A program of QEMU that may stand outside the host's own folders, with the variables that it needs to start. */
@@ -41,29 +41,30 @@ export function createQcow2Store(options: Qcow2StoreOptions): BlockStore {
     log.debug('volume removed', { volume: id });
   }
 
-  async function create(id: string, base: BaseImage): Promise<BlockDevice> {
+  async function create(id: string, { origin, sizeBytes }: NewDisk): Promise<BlockDevice> {
     const path = pathOf(id);
+    const base = origin.kind === 'layers' ? origin.layers[0] : undefined;
+    if (base === undefined) throw noSnapshots();
     await mkdir(dir, { recursive: true, mode: 0o711 });
     // The mode of mkdir is cut by the umask and left alone when the folder was there.
     await chmod(dir, 0o711);
     await assertSearchable(dir);
-    await assertSearchable(dirname(base.path));
+    await assertSearchable(dirname(base));
     if (await exists(path)) throw new AenvError('internal', `volume ${id} exists already`);
     const program = await options.qemuImg();
     const temporary = `${path}.new`;
     try {
-      await run(
-        [program.path, 'create', '-q', '-f', 'qcow2', '-F', 'raw', '-b', base.path, temporary, String(base.sizeBytes)],
-        { env: { ...process.env, ...program.env } },
-      );
+      await run([program.path, 'create', '-q', '-f', 'qcow2', '-F', 'raw', '-b', base, temporary, String(sizeBytes)], {
+        env: { ...process.env, ...program.env },
+      });
       await chmod(temporary, 0o600);
       await rename(temporary, path);
     } catch (error) {
       await rm(temporary, { force: true });
       throw asSpaceError(error);
     }
-    log.debug('volume created', { volume: id, base: base.path });
-    return new Qcow2Volume(id, path, base.sizeBytes, () => remove(id));
+    log.debug('volume created', { volume: id, base });
+    return new Qcow2Volume(id, path, sizeBytes, () => remove(id));
   }
 
   async function list(): Promise<string[]> {
@@ -79,7 +80,7 @@ export function createQcow2Store(options: Qcow2StoreOptions): BlockStore {
     return [...new Set(ids.map((name) => name.slice(0, -SUFFIX.length)))].filter((id) => ID.test(id)).sort();
   }
 
-  return { create, list, remove };
+  return { create, list, remove, listSnapshots: async () => [], removeSnapshot: async () => {} };
 }
 
 class Qcow2Volume implements BlockDevice {
@@ -106,6 +107,14 @@ class Qcow2Volume implements BlockDevice {
     await syncFolder(dirname(this.#path));
   }
 
+  async prepareSnapshot(): Promise<void> {
+    throw noSnapshots();
+  }
+
+  async snapshot(): Promise<never> {
+    throw noSnapshots();
+  }
+
   async allocatedBytes(): Promise<number> {
     return (await stat(this.#path)).blocks * 512;
   }
@@ -113,6 +122,10 @@ class Qcow2Volume implements BlockDevice {
   async remove(): Promise<void> {
     await this.#remove();
   }
+}
+
+function noSnapshots(): AenvError {
+  return new AenvError('not_served', 'not served by disks of this kind: snapshots');
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import { run } from '@aenv/platform/process/run.ts';
-import type { BlockStore } from '../contract.ts';
+import type { BlockStore, NewDisk } from '../contract.ts';
 import { createQcow2Store, type QemuImg } from './store.ts';
 
 // Tests of this room cannot reach the room that installs QEMU; they take the one of its cache, or the host's.
@@ -16,6 +16,11 @@ const assets = process.env.AENV_ASSETS ?? '/var/lib/aenv/assets';
 let home = '';
 let program: QemuImg;
 let store: BlockStore;
+const disk = ({ path, sizeBytes }: { path: string; sizeBytes: number }): NewDisk => ({
+  origin: { kind: 'layers', layers: [path] },
+  sizeBytes,
+});
+
 const base = { path: '', sizeBytes: SIZE };
 
 async function findQemuImg(): Promise<QemuImg> {
@@ -48,7 +53,7 @@ after(async () => {
 });
 
 test('a VM reads the base through its volume, writes to the volume only, and nobody else reads it', async () => {
-  const [one, two] = [await store.create('one', base), await store.create('two', base)];
+  const [one, two] = [await store.create('one', disk(base)), await store.create('two', disk(base))];
   const source = await one.attach(UID);
   const other = await two.attach(UID + 1);
   assert.ok(source.kind === 'file' && other.kind === 'file');

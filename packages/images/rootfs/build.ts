@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { open, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { BaseImage } from '@aenv/block/contract.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { writeDurable } from '@aenv/platform/files/durable.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
@@ -28,7 +27,10 @@ export interface BuildRootfsOptions extends ResolveOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface Rootfs extends BaseImage {
+export interface Rootfs {
+  /** of the ext4 file */
+  readonly path: string;
+  readonly sizeBytes: number;
   /** digest of the image's manifest */
   readonly digest: string;
   readonly config: ImageConfig;

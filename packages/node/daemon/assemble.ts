@@ -21,8 +21,9 @@ import type { Config } from '../config/schema.ts';
 import { createFrontDoor } from '../front-door/front-door.ts';
 import { findDaemon, stateFile } from '../host/daemon/state.ts';
 import { createMetrics } from '../observability/prometheus.ts';
+import type { Checkpoints } from '../sandboxes/checkpoints/contract.ts';
 import { envdOverTcp } from '../sandboxes/envd-client/envd-client.ts';
-import { createBootVm } from '../sandboxes/launch/boot-vm.ts';
+import { createBootVm, createRestoreVm } from '../sandboxes/launch/boot-vm.ts';
 import { createLaunch } from '../sandboxes/launch/launch.ts';
 import { SerialLogs } from '../sandboxes/launch/serial-logs.ts';
 import { readAvailableMemory } from '../sandboxes/limits/memory.ts';
@@ -55,6 +56,13 @@ export interface Daemon {
 }
 
 const TEAM = 'default';
+
+/** The disks of this version cannot be captured. */
+const noCheckpoints: Checkpoints = {
+  capture: () => Promise.reject(new AenvError('not_served', 'not served yet: pausing sandboxes')),
+  open: () => Promise.reject(new AenvError('not_served', 'not served yet: resuming sandboxes')),
+  remove: async () => {},
+};
 
 /**
  * Puts the node together: the one place that knows all parts. It listens when everything else is ready; when a step
@@ -113,7 +121,7 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   const templates = new Templates({ ledger: ledger.templates, clock, namespace: TEAM });
   registerBase(
     { ledger: ledger.templates, clock, log },
-    { source: { imageDigest: base.digest, rootfs: base.path }, start: base.start, envdVersion: ENVD_VERSION },
+    { source: { imageDigest: base.digest, layers: [base.path] }, start: base.start, envdVersion: ENVD_VERSION },
   );
   const serialLogs = new SerialLogs(folders.serial);
   const observatory = new Observatory({
@@ -128,9 +136,12 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   const sandboxes = new Sandboxes({
     ledger: ledger.sandboxes,
     templates,
+    checkpoints: noCheckpoints,
     launch: createLaunch({
       slots: network.pool,
       volumes,
+      checkpoints: noCheckpoints,
+      restoreVm: createRestoreVm({ driver: vms.driver, vmDir: folders.vms, serialLogs }),
       bootVm: createBootVm({
         driver: vms.driver,
         vmDir: folders.vms,
@@ -166,6 +177,7 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     await Promise.all([frontDoor.close(), sandboxes.close()]);
   });
 
+  sandboxes.takeUpPaused();
   signal.throwIfAborted();
   const { url } = await frontDoor.listen(config.listen);
   if (certificate !== undefined) {
@@ -195,6 +207,7 @@ async function recoverHost(
   await recover({
     ledger: ledger.sandboxes,
     volumes,
+    hasCheckpoint: async () => false,
     runtimeDir: folders.runtime,
     vmDir: folders.vms,
     vmFileDirs: [{ path: folders.serial }, { path: folders.memory, keep: /^zero-\d+\.mem$/ }],

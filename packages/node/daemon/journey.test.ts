@@ -12,7 +12,7 @@ import { silentMetrics } from '@aenv/platform/observability/metrics.ts';
 import { createFakeDriver } from '@aenv/vmm/fake/driver.ts';
 import { createFrontDoor } from '../front-door/front-door.ts';
 import { envdOverTcp } from '../sandboxes/envd-client/envd-client.ts';
-import { createBootVm } from '../sandboxes/launch/boot-vm.ts';
+import { createBootVm, createRestoreVm } from '../sandboxes/launch/boot-vm.ts';
 import { createLaunch } from '../sandboxes/launch/launch.ts';
 import { SerialLogs } from '../sandboxes/launch/serial-logs.ts';
 import { FakeHost } from '../sandboxes/testing/fake-host.ts';
@@ -32,6 +32,8 @@ async function node(t: TestContext) {
     slots,
     volumes: disks.volumes,
     bootVm: createBootVm({ driver, vmDir, serialLogs, attempts: ATTEMPTS, timeoutMs: HANG_MS, log: silentLogger }),
+    restoreVm: createRestoreVm({ driver, vmDir, serialLogs }),
+    checkpoints: disks.checkpoints,
     connectEnvd: envdOverTcp(systemClock),
     vmParts: disks.vmParts,
   });

@@ -148,7 +148,7 @@ async function restore(options: LaunchOptions, request: LaunchRequest, checkpoin
   }
 }
 
-async function takeParts(options: LaunchOptions, request: LaunchRequest, disk: DiskOrigin) {
+async function takeParts(options: LaunchOptions, request: LaunchRequest, origin: DiskOrigin) {
   const { resources, stopwatch, signal } = request;
   const takeSlot = async () => {
     const slot = await options.slots.acquire({ internet: request.internet }, signal);
@@ -156,7 +156,7 @@ async function takeParts(options: LaunchOptions, request: LaunchRequest, disk: D
     return slot;
   };
   const takeVolume = async () => {
-    const volume = await options.volumes.create(request.sandboxId, disk, request.diskSizeMb * MIB);
+    const volume = await options.volumes.create(request.sandboxId, { origin, sizeBytes: request.diskSizeMb * MIB });
     resources.add(() => volume.remove());
     return volume;
   };

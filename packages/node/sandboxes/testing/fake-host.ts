@@ -77,7 +77,7 @@ export class FakeHost implements LaunchOptions {
   };
 
   readonly volumes: BlockStore = {
-    create: async (id, _origin, sizeBytes) => {
+    create: async (id, { sizeBytes }) => {
       await this.pass('create');
       this.volumesOnDisk.add(id);
       return this.#volume(id, sizeBytes);
@@ -86,7 +86,6 @@ export class FakeHost implements LaunchOptions {
     remove: async (id) => {
       this.volumesOnDisk.delete(id);
     },
-    settleSnapshot: async () => ({ layers: [] }),
     removeSnapshot: async () => {},
     listSnapshots: async () => [],
   };
@@ -160,8 +159,9 @@ export class FakeHost implements LaunchOptions {
         await this.pass('attach');
         return { kind: 'file', path: `/volumes/${id}`, format: 'qcow2', readOnly: false };
       },
+      flushBeforeCapture: async () => {},
       prepareSnapshot: async () => {},
-      snapshot: async () => {},
+      snapshot: async (snapshot) => ({ snapshot, swapMs: 0, durable: Promise.resolve() }),
       allocatedBytes: async () => 0,
       remove: async () => {
         await this.pass('remove');
