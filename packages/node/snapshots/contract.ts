@@ -28,6 +28,12 @@ export interface SnapshotRepository {
    */
   open(id: string, host: HostFacts): Promise<OpenSnapshot>;
   /**
+   * Takes a snapshot over from the folder of another repository that nobody writes to any more; files that never change
+   * are shared with it. Idempotent.
+   * @throws AenvError `snapshot_not_found`, `snapshot_corrupt`, `no_space`, `io_failed`
+   */
+  adopt(root: string, id: string): Promise<SnapshotManifest>;
+  /**
    * Removes a snapshot: it is gone for everybody at once, its files when nobody has it open. What others need stays; what
    * nobody needs any more goes with the next `gc`. Idempotent.
    */

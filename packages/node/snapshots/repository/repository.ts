@@ -22,6 +22,7 @@ import type {
   SnapshotSubject,
   SnapshotVerification,
 } from '../contract.ts';
+import { adoptSnapshot } from './adopt.ts';
 import { baseOf, CHUNK_BYTES } from './bases/memory-base.ts';
 import { MemoryBases } from './bases/memory-bases.ts';
 import { LocalFolder } from './chunks/local-folder.ts';
@@ -166,6 +167,18 @@ class Repository implements SnapshotRepository {
     taken.add(() => opened.close());
     const owned = taken.keep();
     return { ...opened, close: () => owned.run() };
+  }
+
+  adopt(root: string, id: string): Promise<SnapshotManifest> {
+    if (!isSnapshotId(id)) throw new RangeError(`not an id of a snapshot: ${id}`);
+    return this.#lock.shared(async () => {
+      const from = repositoryFolders(root);
+      const stores = [await LocalFolder.open(from.chunks), await LocalFolder.open(from.bases)] as const;
+      const bases = new MemoryBases({
+        ...{ chunks: stores[0], manifests: stores[1], folder: from.memory, faults: this.#options.faults },
+      });
+      return await adoptSnapshot({ folders: this.#folders, bases: this.#bases }, { root, bases }, id);
+    });
   }
 
   async remove(id: string): Promise<void> {
