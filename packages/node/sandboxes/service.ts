@@ -6,13 +6,12 @@ import type { MicroVm } from '@aenv/vmm/contract/micro-vm.ts';
 import type { SandboxLedger } from '../store/sandbox-ledger.ts';
 import { toView } from '../store/sandbox-record.ts';
 import type { Template, TemplateService } from '../templates/contract.ts';
-import { startPointOf } from '../templates/start-point.ts';
 import { type AdmissionLimits, admit } from './admission.ts';
 import type { Checkpoints } from './checkpoints/contract.ts';
 import type { CreateSandbox, ListPage, ListQuery, PauseOptions, SandboxService, SandboxView } from './contract.ts';
 import { Ending } from './ending.ts';
 import { sandboxNotFound, sandboxNotPaused, sandboxNotRunning, sandboxPaused } from './errors.ts';
-import type { Launch } from './launch/launch.ts';
+import type { Launch, StartPoint } from './launch/launch.ts';
 import type { SerialLogs } from './launch/serial-logs.ts';
 import { type EndRequest, isFinal } from './lifecycle/state.ts';
 import type { ReadAvailableMemory } from './limits/memory.ts';
@@ -34,6 +33,8 @@ export interface LifecycleOptions {
   readonly ledger: SandboxLedger;
   readonly templates: TemplateService;
   readonly launch: Launch;
+  /** what a sandbox of a template starts from */
+  readonly startPointOf: (template: Template) => Promise<StartPoint>;
   readonly checkpoints: Checkpoints;
   readonly limits: SandboxLimits;
   readonly keepEnded: { readonly days: number; readonly count: number };
@@ -197,7 +198,7 @@ export class Sandboxes implements SandboxService {
     try {
       const view = await this.#starting.start(live, {
         was: 'creating',
-        from: startPointOf(template),
+        from: await this.#options.startPointOf(template),
         init: {
           envVars: { ...template.start.envVars, ...record.envVars },
           accessToken: record.envdAccessToken ?? null,

@@ -20,7 +20,6 @@ const Row = z.object({
       v: z.literal(2),
       imageDigest: z.string(),
       layers: z.array(z.string()),
-      checkpoint: z.string().exactOptional(),
     }),
   ),
   start: json(z.object({ v: z.literal(1), envVars: stringMap, user: z.string(), workdir: z.string() })),

@@ -51,7 +51,6 @@ function isSame(template: Template, build: BaseBuild): boolean {
     JSON.stringify([
       source.imageDigest,
       source.layers,
-      source.checkpoint,
       Object.entries(start.envVars).sort(),
       start.user,
       start.workdir,

@@ -21,8 +21,6 @@ export interface TemplateSource {
   readonly imageDigest: string;
   /** absolute paths of the layers of its disk, the bottom one first */
   readonly layers: readonly string[];
-  /** id of the machine that was captured when it was built; without one its sandboxes boot */
-  readonly checkpoint?: string;
 }
 
 /** What envd is told before user code runs. */

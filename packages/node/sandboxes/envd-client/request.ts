@@ -4,6 +4,7 @@ export interface EnvdRequest {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** bytes as they are, anything else as JSON */
   readonly body?: unknown;
   /** limit of `ms` for the TCP handshake */
   readonly connectTimeoutMs: number;
@@ -33,7 +34,7 @@ export function exchange(address: string, port: number, options: EnvdRequest): P
   const { promise, resolve, reject } = Promise.withResolvers<EnvdAnswer>();
   const { signal, maxAnswerBytes = MAX_ANSWER } = options;
   if (signal.aborted) return Promise.reject(signal.reason);
-  const body = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
+  const body = encode(options.body);
   const agent = new Agent({ keepAlive: false, maxSockets: 1 });
   const call = request({
     agent,
@@ -42,8 +43,8 @@ export function exchange(address: string, port: number, options: EnvdRequest): P
     method: options.method,
     path: options.path,
     headers: {
-      ...options.headers,
       ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
+      ...options.headers,
     },
   });
 
@@ -89,4 +90,9 @@ export function exchange(address: string, port: number, options: EnvdRequest): P
   });
   call.end(body);
   return promise;
+}
+
+function encode(body: unknown): Buffer | undefined {
+  if (body === undefined || Buffer.isBuffer(body)) return body;
+  return Buffer.from(JSON.stringify(body));
 }

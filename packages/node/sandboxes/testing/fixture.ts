@@ -87,6 +87,7 @@ export async function fixture(change: Partial<LifecycleOptions> = {}): Promise<F
     ledger: ledger.sandboxes,
     templates,
     launch: createLaunch(host),
+    startPointOf: async ({ source }) => ({ kind: 'disk', disk: { kind: 'layers', layers: source.layers } }),
     checkpoints: host.checkpoints,
     limits: { maxSandboxes: 1000, memoryShare: 0.5, maxConcurrentStarts: 4, maxQueuedStarts: 64 },
     keepEnded: { days: 7, count: 10_000 },

@@ -20,7 +20,10 @@ test('a snapshot is taken over with its memory, shares its files, and needs the 
   assert.deepEqual(await lab.repository.list(), [made]);
   assert.deepEqual(await readdir(join(lab.root, 'drafts')), []);
   const [name = ''] = await readdir(join(lab.root, 'memory'));
-  const [here, there] = await Promise.all([stat(join(lab.root, 'memory', name)), stat(join(other.root, 'memory', name))]);
+  const [here, there] = await Promise.all([
+    stat(join(lab.root, 'memory', name)),
+    stat(join(other.root, 'memory', name)),
+  ]);
   assert.equal(here.ino, there.ino);
   const before = await other.memoryOf('one');
   await rm(other.root, { recursive: true });

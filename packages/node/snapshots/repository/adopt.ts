@@ -4,9 +4,9 @@ import { dirname, join } from 'node:path';
 import { codeOf, ioError } from '@aenv/block/blob/io-error.ts';
 import { syncFolder } from '@aenv/platform/files/durable.ts';
 import type { SnapshotManifest } from '../contract.ts';
+import { TEMPORARY } from './bases/base-file.ts';
 import { baseOf } from './bases/memory-base.ts';
 import type { MemoryBases } from './bases/memory-bases.ts';
-import { TEMPORARY } from './bases/base-file.ts';
 import { syncFile } from './hash-file.ts';
 import { MANIFEST_FILE, type RepositoryFolders, repositoryFolders } from './layout.ts';
 import { readManifest } from './manifest/shelf.ts';
@@ -57,7 +57,8 @@ async function share(path: string, folder: string, name: string): Promise<void> 
     return;
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return;
-    if (codeOf(error) !== 'EXDEV' && codeOf(error) !== 'EPERM' && codeOf(error) !== 'EMLINK') throw ioError(error, target);
+    if (codeOf(error) !== 'EXDEV' && codeOf(error) !== 'EPERM' && codeOf(error) !== 'EMLINK')
+      throw ioError(error, target);
   }
   const temporary = join(dirname(target), `${randomUUID()}${TEMPORARY}`);
   try {

@@ -1,0 +1,90 @@
+import type { BlockStore } from '@aenv/block/contract.ts';
+import { Rollback } from '@aenv/platform/rollback/rollback.ts';
+import type { CaptureRequest, Checkpoints, OpenCheckpoint } from '../sandboxes/checkpoints/contract.ts';
+import type { BootArtefact, HostFacts, SnapshotRepository } from './contract.ts';
+import { diskOf, snapshotState } from './disk-state.ts';
+
+export interface CheckpointsOptions {
+  readonly repository: SnapshotRepository;
+  readonly volumes: BlockStore;
+  /** what VMs run on here */
+  readonly host: HostFacts;
+  /** what VMs boot here */
+  readonly boot: { readonly kernel: BootArtefact; readonly toolsDrive: BootArtefact };
+}
+
+/** Checkpoints in the repository of this node, their disks as snapshots of the block room. */
+export class NodeCheckpoints implements Checkpoints {
+  readonly #options: CheckpointsOptions;
+
+  constructor(options: CheckpointsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Memory and disk are of one instant: both are taken while the virtual processors stand still. What can be done before
+   * or after that is done before or after.
+   */
+  async capture(request: CaptureRequest): Promise<void> {
+    const { repository, volumes } = this.#options;
+    const { id, machine, memoryMb, then } = request;
+    const { vm, volume } = machine;
+    await using undo = new Rollback();
+    await using draft = await repository.begin({ id, memoryBase: vm.record.memoryBase, memoryMb });
+    await volume.prepareSnapshot();
+    await vm.pause();
+    undo.add(() => volumes.removeSnapshot(id));
+    await vm.capture(draft);
+    const { durable } = await volume.snapshot(id);
+    if (then === 'go_on') await vm.resume();
+    await durable;
+    const asNewBase = request.shared === true ? { asNewBase: true } : {};
+    await draft.commit(this.#facts(request), asNewBase);
+    undo.keep();
+  }
+
+  async open(id: string): Promise<OpenCheckpoint> {
+    const { manifest, image, close } = await this.#options.repository.open(id, this.#options.host);
+    try {
+      return {
+        image,
+        disk: diskOf(manifest),
+        hostSecret: manifest.envd.hostSecret,
+        cpuCount: manifest.machine.cpuCount,
+        memoryMb: manifest.memory.memoryMb,
+        close,
+      };
+    } catch (error) {
+      await close();
+      throw error;
+    }
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.#options.repository.remove(id);
+    await this.#options.volumes.removeSnapshot(id);
+  }
+
+  /** Whether there is such a checkpoint, as a whole. */
+  async has(id: string): Promise<boolean> {
+    const [manifests, disks] = await Promise.all([
+      this.#options.repository.list(),
+      this.#options.volumes.listSnapshots(),
+    ]);
+    return manifests.some((manifest) => manifest.id === id) && disks.includes(id);
+  }
+
+  #facts(request: CaptureRequest) {
+    const { host, boot } = this.#options;
+    const { id, kind, sandboxId, templateId, cpuCount, envd } = request;
+    return {
+      ...{ kind, cpu: host.cpu, ...boot },
+      source: { sandboxId, templateId },
+      names: [],
+      disk: { state: snapshotState(id), paths: [] },
+      vmm: { kind: host.kind, build: host.build },
+      machine: { cpuCount, drives: ['root', 'tools'] },
+      envd: { hostSecret: envd.hostSecret, version: envd.version, bootId: envd.bootId ?? '' },
+    };
+  }
+}

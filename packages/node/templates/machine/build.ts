@@ -1,0 +1,110 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import type { BlockStore } from '@aenv/block/contract.ts';
+import { commitLayers } from '@aenv/block/layers/commit/commit.ts';
+import { fileLayer, LayerPool } from '@aenv/block/layers/stack/pool.ts';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import type { Clock } from '@aenv/platform/clock/clock.ts';
+import type { Logger } from '@aenv/platform/observability/logger.ts';
+import { Rollback } from '@aenv/platform/rollback/rollback.ts';
+import { newSecret, randomName } from '../../sandboxes/identity.ts';
+import type { Launch } from '../../sandboxes/launch/launch.ts';
+import { Stopwatch } from '../../sandboxes/launch/phases.ts';
+import type { SnapshotFacts } from '../../snapshots/contract.ts';
+import { layersState } from '../../snapshots/disk-state.ts';
+import { openSnapshotRepository } from '../../snapshots/repository/repository.ts';
+import type { Template } from '../contract.ts';
+import type { UseGuest } from './use-guest.ts';
+
+export interface MachineBuilderOptions {
+  /** boots the guest */
+  readonly launch: Launch;
+  readonly volumes: BlockStore;
+  readonly useGuest: UseGuest;
+  /** what of a manifest does not depend on the template */
+  readonly facts: Pick<SnapshotFacts, 'vmm' | 'cpu' | 'kernel' | 'toolsDrive'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/**
+ * Makes the machine that sandboxes of a template are continued from, in a folder that is a repository of its own.
+ * @param id of the snapshot there
+ * @param place `folder` is filled, and moved to `target` when it is complete
+ */
+export type BuildMachine = (
+  template: Template,
+  id: string,
+  place: { readonly folder: string; readonly target: string },
+  signal: AbortSignal,
+) => Promise<void>;
+
+const MIB = 1024 * 1024;
+
+/** File in such a folder with what the guest has written to its disk. */
+export const DISK_LAYER = 'disk.layer';
+
+/**
+ * Boots a guest, has it load what the first call of a client needs, and captures it. It has been told nobody's secrets
+ * and has no identity yet: whoever continues it gets his own.
+ */
+export function createMachineBuilder(options: MachineBuilderOptions): BuildMachine {
+  const { launch, volumes, useGuest, facts, clock, log } = options;
+  return async (template, id, { folder, target }, signal) => {
+    const begin = clock.now();
+    const name = `b${randomName(20)}`;
+    const hostSecret = newSecret();
+    await using resources = new Rollback();
+    const { vm, volume, slot, answer } = await launch({
+      sandboxId: name,
+      from: { kind: 'disk', disk: { kind: 'layers', layers: template.source.layers } },
+      ...{ cpuCount: template.cpuCount, memoryMb: template.memoryMb, diskSizeMb: template.diskSizeMb },
+      ...{ internet: false, hostSecret, resources, signal },
+      init: { capture: true, defaultUser: template.start.user, defaultWorkdir: template.start.workdir },
+      stopwatch: new Stopwatch(),
+      onVmStarted: () => {},
+    });
+    await useGuest(slot.hostAddress, signal);
+    const repository = await openSnapshotRepository({
+      root: folder,
+      verifyDisk: async () => ({ checkedBytes: 0, problems: [] }),
+      ...{ clock, log },
+    });
+    resources.add(() => repository.close());
+    const { memoryMb, cpuCount } = template;
+    await using draft = await repository.begin({ id, memoryBase: vm.record.memoryBase, memoryMb });
+    await volume.prepareSnapshot();
+    await vm.pause();
+    resources.add(() => volumes.removeSnapshot(name));
+    await vm.capture(draft);
+    const { durable } = await volume.snapshot(name);
+    await durable;
+    await keepDisk(await volumes.layersOf(name), template, folder, signal);
+    await draft.commit(
+      {
+        ...{ ...facts, kind: 'template', names: [] },
+        source: { templateId: template.templateId },
+        disk: { state: layersState([...template.source.layers, join(target, DISK_LAYER)]), paths: [] },
+        machine: { cpuCount, drives: ['root', 'tools'] },
+        envd: { hostSecret, version: answer.envdVersion, bootId: '' },
+      },
+      { asNewBase: true },
+    );
+    log.info('template captured', { templateId: template.templateId, ms: clock.now() - begin });
+  };
+}
+
+/** What the guest wrote while it booted becomes one layer over those of the image. */
+async function keepDisk(
+  layers: readonly string[],
+  { source: { layers: below }, diskSizeMb }: Template,
+  folder: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const own = layers.slice(below.length);
+  if (own.length === 0 || below.some((path, index) => layers[index] !== path)) {
+    throw new AenvError('internal', 'the disk of a guest does not stand on the layers that it was made of');
+  }
+  const target = { path: join(folder, DISK_LAYER), uuid: randomUUID(), virtualSize: diskSizeMb * MIB };
+  await commitLayers(new LayerPool(), { ...target, layers: own.map(fileLayer), isBottom: false }, signal);
+}
