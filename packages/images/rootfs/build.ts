@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { open, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { BaseImage } from '@aenv/block/contract.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { writeDurable } from '@aenv/platform/files/durable.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
@@ -28,7 +27,10 @@ export interface BuildRootfsOptions extends ResolveOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface Rootfs extends BaseImage {
+export interface Rootfs {
+  /** an ext4 file */
+  readonly path: string;
+  readonly sizeBytes: number;
   /** digest of the image's manifest */
   readonly digest: string;
   readonly config: ImageConfig;
@@ -115,7 +117,7 @@ async function writeDisk(image: OciImage, path: string, sizeBytes: number, optio
   for (const [at, layer] of image.layers.entries()) {
     const { digest, sizeBytes: bytes } = layer;
     options.log.info('unpacking layer', { layer: `${at + 1}/${image.layers.length}`, bytes, digest });
-    await applyLayer(tree, archiveOf(layer), disk, options.signal === undefined ? {} : { signal: options.signal });
+    await applyLayer(tree, archiveOf(layer, options.signal), disk, options.signal === undefined ? {} : { signal: options.signal });
   }
   options.signal?.throwIfAborted();
   const start = await prepareRoot(new ImageFiles(tree, disk, disk), image.config);
