@@ -1,9 +1,29 @@
 import type { DriveSource } from '@aenv/contracts/vm/drive.ts';
+import type { Durability } from './layers/contract.ts';
 
-/** An immutable ext4 file system that volumes stack on. Never changed or deleted while a volume uses it. */
-export interface BaseImage {
-  readonly path: string;
+/**
+ * What a disk has when it is made. The files of layers are LSMT blobs, bottom first; whoever made them keeps them as long
+ * as a disk or a snapshot stands on them.
+ */
+export type DiskOrigin =
+  | { readonly kind: 'layers'; readonly layers: readonly string[] }
+  | { readonly kind: 'snapshot'; readonly snapshot: string };
+
+export interface NewDisk {
+  readonly origin: DiskOrigin;
+  /** bytes, a multiple of 512; beyond the layers it reads as zeros */
   readonly sizeBytes: number;
+  /** default `relaxed`: survives the death of the VM and of every daemon, not a power cut */
+  readonly durability?: Durability;
+}
+
+/** A snapshot that was taken and is on its way to the disk of the host. */
+export interface DiskSnapshot {
+  readonly snapshot: string;
+  /** how long the disk stood still, in `ms` */
+  readonly swapMs: number;
+  /** Resolves when all of it is on stable storage. Until then it is not there after a crash. */
+  readonly durable: Promise<void>;
 }
 
 /** A writable copy-on-write disk of one sandbox. */
@@ -14,6 +34,14 @@ export interface BlockDevice {
   attach(uid: number): Promise<DriveSource>;
   /** All that the VM wrote is on stable storage and consistent; the VM is paused. */
   flushBeforeCapture(): Promise<void>;
+  /** Makes what the next snapshot needs, so that the VM stands still for the exchange only. */
+  prepareSnapshot(): Promise<void>;
+  /**
+   * Keeps what was written up to now as a snapshot, which disks can be made from. The VM is paused; it may go on when this
+   * resolves.
+   * @param snapshot its name, new, `[A-Za-z0-9][A-Za-z0-9_.:-]*`
+   */
+  snapshot(snapshot: string): Promise<DiskSnapshot>;
   /** Bytes that this volume alone occupies on the host. */
   allocatedBytes(): Promise<number>;
   /** Removes the volume. Idempotent. The VM must have ended. */
@@ -23,10 +51,14 @@ export interface BlockDevice {
 export interface BlockStore {
   /**
    * @param id name of the volume, `[a-z0-9-]+`
-   * @throws AenvError `no_space`, `host_command_failed`
+   * @throws AenvError `no_space`, `layer_corrupt`, `block_daemon_failed`
    */
-  create(id: string, base: BaseImage): Promise<BlockDevice>;
+  create(id: string, disk: NewDisk): Promise<BlockDevice>;
   /** Ids of all volumes on disk, also those that no sandbox owns any more. */
   list(): Promise<string[]>;
   remove(id: string): Promise<void>;
+  /** Names of the snapshots that are on stable storage. */
+  listSnapshots(): Promise<string[]>;
+  /** Removes a snapshot; disks that were made from it go on. Idempotent. */
+  removeSnapshot(snapshot: string): Promise<void>;
 }

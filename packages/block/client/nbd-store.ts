@@ -1,7 +1,7 @@
 import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DriveSource } from '@aenv/contracts/vm/drive.ts';
-import type { BlockDevice, BlockStore, DiskSnapshot, NewDisk } from './contract-next.ts';
+import type { BlockDevice, BlockStore, DiskSnapshot, NewDisk } from '../contract.ts';
 import type { BlockdSupervisor } from './supervisor.ts';
 
 /** The supervisor, or whatever else answers the operations of a block daemon. */

@@ -115,6 +115,19 @@ export const ConfigSchema = z.strictObject({
       }),
     })
     .prefault({}),
+  storage: z
+    .strictObject({
+      uid: key(integer(1000, 2_000_000_000), 789_999, {
+        kind: 'integer',
+        meaning: 'uid that the block daemon runs as, which reads and writes the disks of sandboxes; no account is made',
+      }),
+      ioThreads: unset(integer(1, 64), {
+        kind: 'integer',
+        meaning: 'threads of the block daemon that serve disks; one serves hundreds',
+        defaultText: 'one for each 8 CPUs, at least 1, at most 4',
+      }),
+    })
+    .prefault({}),
   vmm: z
     .strictObject({
       accelerator: key(z.enum(['auto', 'kvm', 'tcg']), 'auto', {

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { createQcow2Store } from '@aenv/block/qcow2/store.ts';
+import type { BlockStore } from '@aenv/block/contract.ts';
 import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { removeStrays } from '@aenv/network/host/instance-removal.ts';
@@ -36,6 +36,7 @@ import { registerBase } from '../templates/base.ts';
 import { Templates } from '../templates/service.ts';
 import { loadAssets } from './assets.ts';
 import { type Folders, foldersOf, makeFolders } from './folders.ts';
+import { openStorage } from './storage.ts';
 import { prepareVms } from './vms.ts';
 
 export interface DaemonOptions {
@@ -87,14 +88,9 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     building.abort(new AenvError('shutting_down', 'the start was given up'));
     await assets.catch(() => {});
   });
-  const volumes = createQcow2Store({
-    dir: folders.volumes,
-    qemuImg: async () => {
-      const { qemu } = await assets;
-      return { path: qemu.img, env: qemu.env };
-    },
-    log,
-  });
+  const storage = await openStorage({ config, folders, version, log, metrics, signal });
+  taken.add(() => storage.close());
+  const { volumes } = storage;
   await recoverHost(folders, ledger, volumes, log);
   const network = await createNetwork({
     runtimeDir: config.runtime,
@@ -113,7 +109,11 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   const templates = new Templates({ ledger: ledger.templates, clock, namespace: TEAM });
   registerBase(
     { ledger: ledger.templates, clock, log },
-    { source: { imageDigest: base.digest, rootfs: base.path }, start: base.start, envdVersion: ENVD_VERSION },
+    {
+      source: { imageDigest: base.digest, layers: base.layers.map(({ path }) => path) },
+      start: base.start,
+      envdVersion: ENVD_VERSION,
+    },
   );
   const serialLogs = new SerialLogs(folders.serial);
   const observatory = new Observatory({
@@ -158,7 +158,10 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   const frontDoor = createFrontDoor({
     directory: sandboxes.routes,
     control: createApiListener(api, log),
-    config: { connectTimeoutMs: config.proxy.connectTimeoutMs },
+    config: {
+      connectTimeoutMs: config.proxy.connectTimeoutMs,
+      maxConnectionsPerSandbox: config.proxy.maxConnectionsPerSandbox,
+    },
     ...{ clock, log, metrics },
   });
   // Together: requests that wait for a sandbox are answered because it ends.
@@ -186,12 +189,7 @@ async function claimRuntimeFolder({ runtime }: Folders): Promise<void> {
   throw new AenvError('already_running', `a daemon (pid ${other.process.pid}) uses the runtime folder ${runtime}`);
 }
 
-async function recoverHost(
-  folders: Folders,
-  ledger: Ledger,
-  volumes: ReturnType<typeof createQcow2Store>,
-  log: Logger,
-): Promise<void> {
+async function recoverHost(folders: Folders, ledger: Ledger, volumes: BlockStore, log: Logger): Promise<void> {
   await recover({
     ledger: ledger.sandboxes,
     volumes,

@@ -15,7 +15,13 @@ const Row = z.object({
   last_spawned_at: time.nullable(),
   spawn_count: z.int(),
   envd_version: z.string(),
-  source: json(z.object({ v: z.literal(1), imageDigest: z.string(), rootfs: z.string() })),
+  source: json(
+    z.union([
+      z.object({ v: z.literal(2), imageDigest: z.string(), layers: z.array(z.string()) }),
+      // Of a version whose disks were single files: it is registered anew before anything starts from it.
+      z.object({ v: z.literal(1), imageDigest: z.string() }).transform((old) => ({ ...old, layers: [] })),
+    ]),
+  ),
   start: json(z.object({ v: z.literal(1), envVars: stringMap, user: z.string(), workdir: z.string() })),
   aliases: json(z.array(z.string())),
 });
@@ -104,7 +110,7 @@ function toTemplate(raw: RawRow): Template {
     lastSpawnedAt: row.last_spawned_at,
     spawnCount: row.spawn_count,
     envdVersion: row.envd_version,
-    source: { imageDigest: row.source.imageDigest, rootfs: row.source.rootfs },
+    source: { imageDigest: row.source.imageDigest, layers: row.source.layers },
     start: { envVars: row.start.envVars, user: row.start.user, workdir: row.start.workdir },
   };
 }
@@ -121,7 +127,7 @@ function toRow(template: Template) {
     last_spawned_at: template.lastSpawnedAt?.getTime() ?? null,
     spawn_count: template.spawnCount,
     envd_version: template.envdVersion,
-    source: JSON.stringify({ v: 1, ...template.source }),
+    source: JSON.stringify({ v: 2, ...template.source }),
     start: JSON.stringify({ v: 1, ...template.start }),
   };
 }

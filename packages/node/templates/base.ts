@@ -50,7 +50,7 @@ function isSame(template: Template, build: BaseBuild): boolean {
   const fields = ({ source, start, envdVersion }: BaseBuild) =>
     JSON.stringify([
       source.imageDigest,
-      source.rootfs,
+      source.layers,
       Object.entries(start.envVars).sort(),
       start.user,
       start.workdir,

@@ -19,8 +19,8 @@ export interface Template {
 export interface TemplateSource {
   /** digest of the OCI manifest that it was made from */
   readonly imageDigest: string;
-  /** absolute path of the base ext4 file */
-  readonly rootfs: string;
+  /** layers of the disk, bottom first, as absolute paths of files that stay as long as the template does */
+  readonly layers: readonly string[];
 }
 
 /** What envd is told before user code runs. */

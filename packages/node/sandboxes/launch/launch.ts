@@ -70,8 +70,10 @@ export function createLaunch(options: LaunchOptions): Launch {
   }
 
   async function takeVolume({ sandboxId, template, resources }: LaunchRequest): Promise<BlockDevice> {
-    const base = { path: template.source.rootfs, sizeBytes: template.diskSizeMb * MIB };
-    const volume = await options.volumes.create(sandboxId, base);
+    const volume = await options.volumes.create(sandboxId, {
+      origin: { kind: 'layers', layers: template.source.layers },
+      sizeBytes: template.diskSizeMb * MIB,
+    });
     resources.add(() => volume.remove());
     return volume;
   }

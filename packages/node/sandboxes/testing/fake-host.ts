@@ -58,15 +58,17 @@ export class FakeHost implements LaunchOptions {
   };
 
   readonly volumes: BlockStore = {
-    create: async (id, base) => {
+    create: async (id, { sizeBytes }) => {
       await this.pass('create');
       this.volumesOnDisk.add(id);
-      return this.#volume(id, base.sizeBytes);
+      return this.#volume(id, sizeBytes);
     },
     list: async () => [...this.volumesOnDisk],
     remove: async (id) => {
       this.volumesOnDisk.delete(id);
     },
+    listSnapshots: async () => [],
+    removeSnapshot: async () => {},
   };
 
   readonly bootVm: BootVm = async (sandboxId, plan, ready, signal) => {
@@ -99,9 +101,11 @@ export class FakeHost implements LaunchOptions {
       sizeBytes,
       attach: async () => {
         await this.pass('attach');
-        return { kind: 'file', path: `/volumes/${id}`, format: 'qcow2', readOnly: false };
+        return { kind: 'nbd', socket: `/volumes/${id}`, export: id, readOnly: false };
       },
       flushBeforeCapture: async () => {},
+      prepareSnapshot: async () => {},
+      snapshot: async (snapshot) => ({ snapshot, swapMs: 0, durable: Promise.resolve() }),
       allocatedBytes: async () => 0,
       remove: async () => {
         await this.pass('remove');

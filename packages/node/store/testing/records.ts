@@ -56,7 +56,7 @@ export function fullTemplate(changes: Partial<Template> = {}): Template {
     lastSpawnedAt: null,
     spawnCount: 0,
     envdVersion: '0.5.7',
-    source: { imageDigest: 'sha256:00', rootfs: '/var/lib/aenv/rootfs/00.ext4' },
+    source: { imageDigest: 'sha256:00', layers: ['/var/lib/aenv/layers/00/overlaybd.commit'] },
     start: { envVars: { PATH: '/bin' }, user: 'user', workdir: '/home/user' },
     ...changes,
   };
