@@ -57,6 +57,8 @@ export interface BlockStore {
   /** Ids of all volumes on disk, also those that no sandbox owns any more. */
   list(): Promise<string[]>;
   remove(id: string): Promise<void>;
+  /** Layers of a snapshot, bottom first, as absolute paths: waits until all of them are sealed and on the disk. */
+  layersOf(snapshot: string): Promise<readonly string[]>;
   /** Names of the snapshots that are on stable storage. */
   listSnapshots(): Promise<string[]>;
   /** Removes a snapshot; disks that were made from it go on. Idempotent. */

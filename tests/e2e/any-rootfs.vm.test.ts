@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
+import { convertLayout } from '@aenv/images/convert/from-layout.ts';
 import { hostPlatform } from '@aenv/images/oci/platform.ts';
 import { writeLayout } from '@aenv/images/oci/write-layout.ts';
-import { buildRootfs } from '@aenv/images/rootfs/build.ts';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import { run } from '@aenv/platform/process/run.ts';
-import type { Sandbox } from 'e2b';
+import { AuthenticationError, type Sandbox } from 'e2b';
 import { openLedger } from '../../packages/node/store/ledger.ts';
 import { aenv } from '../harness/cli.ts';
 import { createSandbox } from '../harness/client.ts';
@@ -22,10 +22,12 @@ import { TestDaemon } from '../harness/daemon.ts';
  */
 const PROGRAM = `
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 int main(int argc, char **argv) {
   char folder[4096];
-  printf("hello from %s, uid %d, in %s\\n", argc > 1 ? argv[1] : "nobody", getuid(), getcwd(folder, sizeof folder));
+  const char *name = argc > 1 ? argv[1] : "nobody";
+  printf("hello from %s, uid %d, home %s, in %s\\n", name, getuid(), getenv("HOME"), getcwd(folder, sizeof folder));
   return argc > 2 ? 9 : 0;
 }
 `;
@@ -79,10 +81,9 @@ async function register(
   const layout = join(scratch, `${alias}.oci`);
   await mkdir(layout);
   await writeLayout(layout, { platform: hostPlatform(), archive, config, created: '2026-01-01T00:00:00Z' });
-  const assetsDir = join(scratch, 'assets');
-  await mkdir(assetsDir, { recursive: true });
   await run(['chmod', '0755', scratch]);
-  const rootfs = await buildRootfs(layout, { assetsDir, sizeBytes: 64 * 1024 * 1024, log: silentLogger });
+  const layersDir = join(scratch, 'layers');
+  const disk = await convertLayout(layout, { layersDir, sizeBytes: 64 * 1024 * 1024, log: silentLogger });
   const now = new Date();
   ledger.templates.put({
     templateId: alias.padEnd(20, '0'),
@@ -96,18 +97,30 @@ async function register(
     lastSpawnedAt: null,
     spawnCount: 0,
     envdVersion: ENVD_VERSION,
-    source: { imageDigest: rootfs.digest, layers: [rootfs.path] },
-    start: rootfs.start,
+    source: { imageDigest: disk.digest, layers: disk.layers.map(({ path }) => path) },
+    start: disk.start,
   });
 }
 
 const hello = async (sandbox: Sandbox, path: string, ...args: string[]) =>
   await aenv(daemon, ['exec', sandbox.sandboxId, path, ...args]);
 
-test('one static program and nothing else: it runs, its folder is made, files work', async () => {
+/** As root, and as a user who is not there: the same in every image. */
+async function otherUsers(sandbox: Sandbox, path: string): Promise<void> {
+  const root = await aenv(daemon, ['exec', '--user', 'root', '--cwd', '/', sandbox.sandboxId, path, 'root']);
+  assert.equal(root.stdout.toString(), 'hello from root, uid 0, home /root, in /\n', root.stderr);
+  assert.equal((await sandbox.files.write('of-root', 'x', { user: 'root' })).path, '/root/of-root');
+  const ghost = await aenv(daemon, ['exec', '--user', 'ghost', sandbox.sandboxId, path]);
+  assert.equal(ghost.code, 125);
+  assert.match(ghost.stderr, /invalid username: 'ghost'/);
+  await assert.rejects(sandbox.files.write('x', 'y', { user: 'ghost' }), AuthenticationError);
+  await assert.rejects(sandbox.files.list('/', { user: 'ghost' }), AuthenticationError);
+}
+
+test('T29: one static program and no account: it runs as root, its folder is made, files work', async () => {
   await using sandbox = await createSandbox(daemon, {}, 'static');
   const result = await hello(sandbox, '/hello', 'scratch');
-  assert.equal(result.stdout.toString(), 'hello from scratch, uid 0, in /made/for/it\n', result.stderr);
+  assert.equal(result.stdout.toString(), 'hello from scratch, uid 0, home /root, in /made/for/it\n', result.stderr);
   assert.equal((await hello(sandbox, '/hello', 'x', 'y')).code, 9);
   assert.equal((await hello(sandbox, '/nosuch')).code, 127);
   await sandbox.files.write('note.txt', 'kept');
@@ -118,19 +131,25 @@ test('one static program and nothing else: it runs, its folder is made, files wo
     (await sandbox.files.list('/')).some((entry) => entry.name === 'hello'),
     true,
   );
+  await otherUsers(sandbox, '/hello');
 });
 
-test('musl, a user of the image, its environment and home', async () => {
+test('T29: musl, a user of the image, its environment and home', async () => {
   await using sandbox = await createSandbox(daemon, {}, 'musl');
   const result = await hello(sandbox, 'hello', 'musl');
-  assert.equal(result.stdout.toString(), 'hello from musl, uid 4242, in /srv/app\n', result.stderr);
+  assert.equal(result.stdout.toString(), 'hello from musl, uid 4242, home /srv/app, in /srv/app\n', result.stderr);
   const written = await sandbox.files.write('x', 'y');
   assert.equal(written.path, '/srv/app/x');
+  assert.equal((await sandbox.files.getInfo('x')).owner, 'app');
+  await otherUsers(sandbox, '/bin/hello');
 });
 
-test('a user that is only a number', async () => {
+test('T29: a user that is only a number', async () => {
   await using sandbox = await createSandbox(daemon, {}, 'numeric');
   const result = await hello(sandbox, '/bin/hello', 'number');
-  assert.match(result.stdout.toString(), /^hello from number, uid 1234, in \/\n$/, result.stderr);
+  assert.match(result.stdout.toString(), /^hello from number, uid 1234, home \/, in \/\n$/, result.stderr);
   assert.equal((await sandbox.files.write('/0/x', 'y')).path, '/0/x');
+  assert.equal((await sandbox.files.write('x', 'y')).path, '/x');
+  assert.equal((await sandbox.files.getInfo('x')).owner, '1234');
+  await otherUsers(sandbox, '/bin/hello');
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -47,9 +47,9 @@ test('an unknown configuration key is refused by name', async () => {
 
 test('a full disk refuses the sandbox by name, and the daemon goes on when there is room again', async () => {
   await using daemon = await TestDaemon.start();
-  const volumes = join(daemon.home, 'volumes');
-  await mkdir(volumes, { recursive: true });
-  await run(['mount', '-t', 'tmpfs', '-o', 'size=64k,mode=0711', 'tmpfs', volumes]);
+  const volumes = join(daemon.home, 'volumes', 'layers');
+  const { uid } = await stat(volumes);
+  await run(['mount', '-t', 'tmpfs', '-o', `size=64k,mode=0700,uid=${uid}`, 'tmpfs', volumes]);
   try {
     await writeFile(join(volumes, 'fill'), Buffer.alloc(64 * 1024)).catch(() => {});
     const answer = await daemon.api('POST', '/v2/sandboxes', { templateID: 'base' });

@@ -103,7 +103,7 @@ function define(): void {
     const files = (await inventory({ folders: [home, runtime] })).filter(
       (line) => line.includes(home) || line.includes(runtime),
     );
-    for (const line of files) assert.doesNotMatch(line, /qcow2|\.sock|daemon\.json/);
+    for (const line of files) assert.doesNotMatch(line, /\/layers\/.|\/disks\/.|\.sock|daemon\.json|state\.json/);
     await daemon.launch();
   });
 }

@@ -62,7 +62,8 @@ async function processes(): Promise<string[]> {
     if (!/^\d+$/.test(pid)) continue;
     const text = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
     const name = text.split('\0')[0] ?? '';
-    if (/qemu|nsenter|setpriv/.test(name)) lines.push(`process ${text.replaceAll('\0', ' ').slice(0, 200)}`);
+    if (/qemu|nsenter|setpriv|aenv-blockd/.test(name))
+      lines.push(`process ${text.replaceAll('\0', ' ').slice(0, 200)}`);
   }
   return lines;
 }

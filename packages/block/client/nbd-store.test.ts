@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import type { BlockDevice } from '../contract.ts';
 import { NbdClient } from '../nbd/testing/client.ts';
-import type { BlockDevice } from './contract-next.ts';
 import { StorageHost } from './testing/fixture.ts';
 
 const MIB = 1024 * 1024;

@@ -1,7 +1,9 @@
 import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DriveSource } from '@aenv/contracts/vm/drive.ts';
-import type { BlockDevice, BlockStore, DiskSnapshot, NewDisk } from './contract-next.ts';
+import { blockdFolders, layerFolder } from '../blockd/layout.ts';
+import type { BlockDevice, BlockStore, DiskSnapshot, NewDisk } from '../contract.ts';
+import { layerPaths } from '../layers/writable/paths.ts';
 import type { BlockdSupervisor } from './supervisor.ts';
 
 /** The supervisor, or whatever else answers the operations of a block daemon. */
@@ -9,6 +11,8 @@ export type Daemon = Pick<BlockdSupervisor, 'call'>;
 
 export interface NbdStoreOptions {
   readonly daemon: Daemon;
+  /** the block daemon's folder on the disk */
+  readonly root: string;
   /** folder of the sockets, in memory; users of VMs can pass through its parents */
   readonly socketsDir: string;
   /** user of the block daemon; undefined when it is that of this process */
@@ -58,6 +62,14 @@ export function createNbdStore(options: NbdStoreOptions): BlockStore {
     create,
     remove,
     list: async () => (await daemon.call('list', {})).disks,
+    layersOf: async (snapshot) => {
+      const { layers } = await daemon.call('settleSnapshot', { snapshot });
+      return layers.map((layer) =>
+        layer.kind === 'file'
+          ? layer.path
+          : layerPaths(layerFolder(blockdFolders(options.root, ''), layer.layer)).sealed,
+      );
+    },
     listSnapshots: async () => (await daemon.call('listSnapshots', {})).snapshots,
     removeSnapshot: async (snapshot) => {
       await daemon.call('removeSnapshot', { snapshot });

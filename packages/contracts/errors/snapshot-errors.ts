@@ -1,4 +1,4 @@
-import type { ErrorSpec } from './registry.ts';
+import type { ErrorSpec } from './error-spec.ts';
 
 /** Codes of the snapshot repository; part of the registry. */
 export const SNAPSHOT_ERRORS = {

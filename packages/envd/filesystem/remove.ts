@@ -1,4 +1,4 @@
-import { lstat, readdir, rmdir, unlink } from 'node:fs/promises';
+import { readdir, rmdir, unlink } from 'node:fs/promises';
 import { errnoOf } from './errors.ts';
 
 const SLASH = Buffer.from('/');
@@ -9,18 +9,19 @@ const SLASH = Buffer.from('/');
  */
 export async function removeTree(path: string | Buffer): Promise<void> {
   const target = Buffer.from(path);
-  if (!(await isFolder(target))) return ignoreMissing(unlink(target));
-  await removeFolder(target);
+  try {
+    await ignoreMissing(unlink(target));
+  } catch (error) {
+    // unlink(2) tells by this that it is a folder, which spares a look at everything that is none.
+    if (errnoOf(error) !== 'EISDIR') throw error;
+    await removeFolder(target);
+  }
 }
 
 async function removeFolder(folder: Buffer): Promise<void> {
   // Somebody may still be writing into it; a few rounds are enough for whoever is not doing so on purpose.
   for (let round = 0; ; round++) {
-    for (const entry of await entriesOf(folder)) {
-      const path = Buffer.concat([folder, SLASH, entry.name]);
-      if (entry.isDirectory()) await removeFolder(path);
-      else await ignoreMissing(unlink(path));
-    }
+    for (const name of await namesOf(folder)) await removeTree(Buffer.concat([folder, SLASH, name]));
     try {
       await ignoreMissing(rmdir(folder));
       return;
@@ -30,20 +31,11 @@ async function removeFolder(folder: Buffer): Promise<void> {
   }
 }
 
-async function entriesOf(folder: Buffer) {
+async function namesOf(folder: Buffer): Promise<Buffer[]> {
   try {
-    return await readdir(folder, { encoding: 'buffer', withFileTypes: true });
+    return await readdir(folder, { encoding: 'buffer' });
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return [];
-    throw error;
-  }
-}
-
-async function isFolder(path: Buffer): Promise<boolean> {
-  try {
-    return (await lstat(path)).isDirectory();
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return false;
     throw error;
   }
 }

@@ -9,6 +9,8 @@ export interface AppletAnswer {
   readonly errno: number;
 }
 
+const END = Buffer.alloc(1);
+
 interface Request {
   readonly resolve: (answer: AppletAnswer) => void;
   readonly reject: (error: AenvError) => void;
@@ -36,11 +38,11 @@ export class XattrApplet {
   }
 
   /** @throws AenvError `internal` when the process is gone */
-  ask(...records: readonly string[]): Promise<AppletAnswer> {
+  ask(...records: readonly (string | Buffer)[]): Promise<AppletAnswer> {
     return new Promise((resolve, reject) => {
       if (this.#gone) return reject(gone());
       this.#requests.push({ resolve, reject });
-      this.#child.stdin.write(`${records.join('\0')}\0`, 'latin1');
+      this.#child.stdin.write(Buffer.concat(records.flatMap((record) => [Buffer.from(record), END])));
     });
   }
 

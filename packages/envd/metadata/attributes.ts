@@ -30,7 +30,7 @@ export class Attributes {
   async read(path: string | Buffer): Promise<Metadata | undefined> {
     let metadata: Record<string, string> | undefined;
     try {
-      const { pairs } = await this.#running().ask(`get ${toBytes(path)}`);
+      const { pairs } = await this.#running().ask(command('get', path));
       for (const [name, value] of pairs) {
         const [key, text] = [fromBytes(name.slice(METADATA_PREFIX.length)), fromBytes(value)];
         if (key === undefined || text === undefined) continue;
@@ -50,7 +50,7 @@ export class Attributes {
    */
   async write(path: string, metadata: Metadata): Promise<boolean> {
     const answers = Object.entries(metadata).map(([key, value]) =>
-      this.#running().ask(`set ${toBytes(path)}`, METADATA_PREFIX + key, value),
+      this.#running().ask(command('set', path), METADATA_PREFIX + key, value),
     );
     for (const { errno } of await Promise.all(answers)) {
       if (errno === constants.errno.ENOTSUP) return false;
@@ -64,7 +64,7 @@ export class Attributes {
    * @throws the error of the system call
    */
   async copy(from: Buffer, to: Buffer): Promise<void> {
-    const { errno } = await this.#running().ask(`copy ${toBytes(from)}`, toBytes(to));
+    const { errno } = await this.#running().ask(command('copy', from), to);
     if (errno !== 0) throw systemError('copy of attributes', errno);
   }
 
@@ -84,9 +84,8 @@ export class Attributes {
   }
 }
 
-/** A text that holds one byte in each character: names of files may be any bytes. */
-function toBytes(path: string | Buffer): string {
-  return Buffer.from(path).toString('latin1');
+function command(name: 'get' | 'set' | 'copy', path: string | Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`${name} `), Buffer.from(path)]);
 }
 
 function fromBytes(text: string): string | undefined {

@@ -93,12 +93,13 @@ interface Member extends Place {
 
 async function* members(file: FileHandle, fileSize: number, path: string): AsyncGenerator<Member> {
   const block = Buffer.alloc(BLOCK);
+  await file.read(block, 0, BLOCK, 0);
+  if (isCompressed(block)) {
+    throw invalid(path, 'it is compressed', undefined, 'Decompress it first, for example with gunzip or zstd -d.');
+  }
   let long: { name?: string | undefined; link?: string | undefined; size?: number | undefined } = {};
   for (let at = 0; at + BLOCK <= fileSize; ) {
     await file.read(block, 0, BLOCK, at);
-    if (at === 0 && isCompressed(block)) {
-      throw invalid(path, 'it is compressed', undefined, 'Decompress it first, for example with gunzip or zstd -d.');
-    }
     if (isZeroBlock(block)) return;
     const header = parseHeader(block);
     if ('problem' in header) throw invalid(path, header.problem);

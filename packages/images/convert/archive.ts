@@ -8,8 +8,12 @@ import type { OciLayer } from '../oci/layout.ts';
  * inside, here.
  * @param onRead told how many bytes of the blob have been read so far
  */
-export function archiveOf(layer: OciLayer, onRead: (bytes: number) => void = () => {}): AsyncIterable<Uint8Array> {
-  const unpacked = bounded(decompress(counted(layer.open(), onRead)), layer.sizeBytes);
+export function archiveOf(
+  layer: OciLayer,
+  signal?: AbortSignal,
+  onRead: (bytes: number) => void = () => {},
+): AsyncIterable<Uint8Array> {
+  const unpacked = bounded(decompress(counted(layer.open(signal), onRead)), layer.sizeBytes);
   return verified(unpacked, requireDigest(layer.diffId), undefined, `archive of layer ${layer.digest}`);
 }
 

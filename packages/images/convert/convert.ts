@@ -40,28 +40,34 @@ export interface ConvertOptions {
   readonly onProgress?: (progress: ConvertProgress) => void;
 }
 
-/** The disk of an image, as a stack of layers. */
+/** The disk of an image, as a stack of layers in files of this host. */
 export interface ConvertedImage {
   /** bottom first; the last one holds the start state */
   readonly layers: readonly ConvertedLayer[];
+  /** bytes of the disk */
   readonly sizeBytes: number;
   readonly start: ImageStart;
 }
 
+type Source = Pick<OciImage, 'config' | 'layers'>;
+
 export const DEFAULT_DISK = 10 * 2 ** 30;
+/** Beyond this many, all further layers of an image become one: stacks have a limit, and nobody shares those. */
+const MAX_SINGLE = 64;
 
 /**
  * Makes the disk that sandboxes of an image start from: one layer of overlaybd for each layer of the image, with what it
  * changes in an ext4 file system, and one for E2B's start state. A layer is kept under a key of everything that it depends
- * on, so every image with the same layers below has it too. Nothing is mounted, and no rights are needed. A layer is
- * there as a whole or not at all.
+ * on, the size of the disk included, so every image with the same layers below has it too. Nothing is mounted, and no
+ * rights are needed. A layer is there as a whole or not at all.
  * @throws AenvError `image_invalid`, `invalid_request` for a size that no disk can have, `no_space`, `asset_failed`; what
  *   the image's blobs throw; the signal's reason
  */
-export async function convertImage(
-  image: Pick<OciImage, 'config' | 'layers'>,
-  options: ConvertOptions,
-): Promise<ConvertedImage> {
+export async function convertImage(image: Source, options: ConvertOptions): Promise<ConvertedImage> {
+  if (image.layers.some(({ form }) => form !== 'tar')) {
+    // Their file system was made by others: nothing is written to it here.
+    throw new AenvError('image_invalid', 'the image has layers of overlaybd, which are used as they are');
+  }
   try {
     return await new Conversion(image, options).run();
   } catch (error) {
@@ -77,7 +83,7 @@ interface Step {
 }
 
 class Conversion {
-  readonly #image: Pick<OciImage, 'config' | 'layers'>;
+  readonly #image: Source;
   readonly #options: ConvertOptions;
   readonly #sizeBytes: number;
   readonly #steps: readonly Step[];
@@ -86,7 +92,7 @@ class Conversion {
   /** the file system after the last of them; undefined when it has to be loaded first */
   #tree: Tree | undefined;
 
-  constructor(image: Pick<OciImage, 'config' | 'layers'>, options: ConvertOptions) {
+  constructor(image: Source, options: ConvertOptions) {
     this.#image = image;
     this.#options = options;
     this.#sizeBytes = options.sizeBytes ?? DEFAULT_DISK;
@@ -100,7 +106,7 @@ class Conversion {
       const folder = join(this.#options.layersDir, step.key);
       const layer = (await readRecord(folder)) ?? (await this.#make(at, step));
       this.#done.push(layer);
-      this.#report(at + 1, 0);
+      this.#report(at === this.#steps.length - 2 ? this.#image.layers.length : at + 1, 0);
     }
     const start = this.#done.at(-1)?.start ?? { user: 'root', workdir: '/' };
     return {
@@ -112,15 +118,22 @@ class Conversion {
 
   #plan(): Step[] {
     const steps: Step[] = [];
+    const { layers } = this.#image;
     let chainId: string | undefined;
-    for (const [at, layer] of this.#image.layers.entries()) {
-      chainId = chainIdOf(chainId, layer.diffId);
+    for (let from = 0; from < layers.length; ) {
+      const to = from + 1 < MAX_SINGLE ? from + 1 : layers.length;
+      const part = layers.slice(from, to);
+      const first = from;
+      for (const layer of part) chainId = chainIdOf(chainId, layer.diffId);
       steps.push(
-        this.#step(chainId, async (tree, sink) => {
-          await applyLayer(tree, this.#archive(at, layer), sink, this.#applyOptions());
+        this.#step(chainId ?? '', async (tree, sink) => {
+          for (const [at, layer] of part.entries()) {
+            await applyLayer(tree, this.#archive(first + at, layer), sink, this.#applyOptions());
+          }
           return {};
         }),
       );
+      from = to;
     }
     const { config } = this.#image;
     steps.push(
@@ -191,7 +204,7 @@ class Conversion {
   }
 
   #archive(at: number, layer: OciLayer): AsyncIterable<Uint8Array> {
-    return archiveOf(layer, (bytes) => this.#report(at, bytes));
+    return archiveOf(layer, this.#options.signal, (bytes) => this.#report(at, bytes));
   }
 
   #applyOptions() {
@@ -203,9 +216,9 @@ class Conversion {
     const sum = (layers: readonly OciLayer[]) => layers.reduce((total, { sizeBytes }) => total + sizeBytes, 0);
     const { layers } = this.#image;
     this.#options.onProgress?.({
-      layer: Math.min(done + 1, this.#steps.length),
+      layer: Math.min(done, layers.length) + 1,
       layers: layers.length,
-      doneBytes: sum(layers.slice(0, done)) + bytes,
+      doneBytes: sum(layers.slice(0, done)) + Math.min(bytes, layers[done]?.sizeBytes ?? 0),
       totalBytes: sum(layers),
     });
   }

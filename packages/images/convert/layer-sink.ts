@@ -1,3 +1,4 @@
+import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LayerWriter, type WrittenLayer } from '@aenv/block/layers/commit/layer-writer.ts';
 import { BLOCK_SIZE } from '../ext4/model/geometry.ts';
@@ -34,6 +35,8 @@ export class LayerSink implements BlockSink, AsyncDisposable {
   async finish(): Promise<WrittenLayer> {
     const written = await this.#writer.finish();
     this.#isFinished = true;
+    // Volumes stack on it: nothing may change it any more. The daemon that serves them is a user of its own.
+    await chmod(written.path, 0o444);
     return written;
   }
 

@@ -38,9 +38,9 @@ async function converted(image: OciImage, sizeBytes?: number): Promise<TreeListi
   const { layers } = await convertImage(image, { layersDir: join(top, 'layers'), log: silentLogger, ...size });
   await using complete = await flatDisk(layers);
   await fsck(complete.path);
-  await using disk = await flatDisk(layers.slice(0, -1));
-  await fsck(disk.path);
-  return await listDisk(disk.path);
+  await using plain = await flatDisk(layers.slice(0, -1));
+  await fsck(plain.path);
+  return await listDisk(plain.path);
 }
 
 async function layoutOf(name: string, layers: readonly (readonly TestMember[])[]): Promise<TestLayout> {

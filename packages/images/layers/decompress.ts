@@ -3,6 +3,8 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { ByteReader } from '../tar/byte-reader.ts';
 
 const GZIP = Buffer.from([0x1f, 0x8b]);
+/** Bytes that are unpacked in one go: each costs a switch of threads. */
+const CHUNK = { chunkSize: 512 * 1024 };
 const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 
 /**
@@ -15,8 +17,8 @@ export async function* decompress(source: AsyncIterable<Uint8Array>): AsyncGener
   try {
     const head = await input.upTo(4);
     const rest = withHead(head, input);
-    if (head.subarray(0, 2).equals(GZIP)) yield* through(createGunzip(), rest, 'gzip');
-    else if (head.equals(ZSTD)) yield* through(createZstdDecompress(), rest, 'zstd');
+    if (head.subarray(0, 2).equals(GZIP)) yield* through(createGunzip(CHUNK), rest, 'gzip');
+    else if (head.equals(ZSTD)) yield* through(createZstdDecompress(CHUNK), rest, 'zstd');
     else yield* rest;
   } finally {
     await input.close();

@@ -60,6 +60,7 @@ export async function waitBefore(
 export function retryAfterMs(value: string | undefined, now: number): number | undefined {
   if (value === undefined) return undefined;
   if (/^\d{1,9}$/.test(value.trim())) return Number(value) * 1000;
-  const date = Date.parse(value);
+  // Date.parse alone takes much that is no date of HTTP.
+  const date = /^[A-Z][a-z]+, /.test(value) ? Date.parse(value) : Number.NaN;
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }

@@ -153,5 +153,7 @@ function redirectTarget(response: HttpResponse, place: Place): URL {
     location !== undefined && URL.canParse(location, response.url.href) ? new URL(location, response.url) : undefined;
   const fits = url !== undefined && url.username === '' && url.password === '';
   if (fits && (url.protocol === 'https:' || (url.protocol === 'http:' && place.reach.insecure))) return url;
-  throw new AenvError('registry_unavailable', `${response.url.host}: leads to a place that is not HTTPS`);
+  throw new AenvError('registry_unavailable', `${response.url.host}: leads to a place that is not HTTPS`, {
+    details: { reason: 'no_https' },
+  });
 }

@@ -64,7 +64,8 @@ export function parseHeader(block: Buffer): TarHeader | { readonly problem: stri
 }
 
 export function isZeroBlock(block: Buffer): boolean {
-  return block.every((byte) => byte === 0);
+  // Members begin with their names.
+  return block[0] === 0 && block.every((byte) => byte === 0);
 }
 
 /** Old programs summed signed bytes; both are accepted, as GNU tar does. */
@@ -72,8 +73,9 @@ function checksumFits(block: Buffer): boolean {
   const stored = parseNumber(block.subarray(148, 156));
   let unsigned = 8 * 0x20;
   let signed = 8 * 0x20;
-  for (const [at, byte] of block.entries()) {
+  for (let at = 0; at < BLOCK; at++) {
     if (at >= 148 && at < 156) continue;
+    const byte = block[at] ?? 0;
     unsigned += byte;
     signed += byte < 0x80 ? byte : byte - 0x100;
   }

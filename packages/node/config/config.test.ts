@@ -150,6 +150,10 @@ describe('configuration', () => {
     }
   });
 
+  it('refuses a user of all disks whom a VM could run as', () => {
+    refused(() => loadConfig({ env: { ...env, AENV_STORAGE_UID: '790005' } }), 'storage.uid');
+  });
+
   it('names the line of broken TOML', () => {
     refused(() => loadConfig({ env, file: file('home = "/x"\nlisten = \n') }), 'config.toml, line 2');
   });

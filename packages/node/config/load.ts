@@ -16,6 +16,8 @@ export interface ConfigSources {
 }
 
 const PREFIX = 'AENV_';
+/** More than there can be slots: a VM must not be the user that all disks belong to. */
+const UIDS_OF_VMS = 65_536;
 
 /** A value with the place that it came from, for messages. */
 interface Setting {
@@ -45,6 +47,10 @@ export function loadConfig(sources: ConfigSources): Config {
   const config = parsed.data;
   if (config.network.slotsLow > config.network.slotsHigh) {
     throw invalid('network.slots_low: must not be above network.slots_high');
+  }
+  const { uidBase } = config.network;
+  if (config.storage.uid >= uidBase && config.storage.uid < uidBase + UIDS_OF_VMS) {
+    throw invalid('storage.uid: must not be among the uids of VM processes, which begin at network.uid_base');
   }
   const { cert, key } = config.tls;
   if ((cert === undefined) !== (key === undefined)) {

@@ -84,6 +84,14 @@ export const ConfigSchema = z.strictObject({
       }),
     })
     .prefault({}),
+  templates: z
+    .strictObject({
+      capture: key(z.boolean(), true, {
+        kind: 'boolean',
+        meaning: 'whether a booted microVM of each template is captured, and sandboxes continue it; false: they boot',
+      }),
+    })
+    .prefault({}),
   ledger: z
     .strictObject({
       keepEndedDays: key(integer(0, 3650), 7, {
@@ -112,6 +120,19 @@ export const ConfigSchema = z.strictObject({
       alwaysDeniedCidrs: key(z.array(cidr4), [], {
         kind: 'list of strings',
         meaning: 'IPv4 ranges that no sandbox reaches, beside the host, other sandboxes and metadata addresses',
+      }),
+    })
+    .prefault({}),
+  storage: z
+    .strictObject({
+      uid: key(integer(1000, 2_000_000_000), 789_999, {
+        kind: 'integer',
+        meaning: 'uid that the block daemon runs as, which reads and writes the disks of sandboxes; no account is made',
+      }),
+      ioThreads: unset(integer(1, 64), {
+        kind: 'integer',
+        meaning: 'threads of the block daemon that serve disks; one serves hundreds',
+        defaultText: 'one for each 8 CPUs, at least 1, at most 4',
       }),
     })
     .prefault({}),

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { createQcow2Store } from '@aenv/block/qcow2/store.ts';
+import type { BlockStore } from '@aenv/block/contract.ts';
 import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { removeStrays } from '@aenv/network/host/instance-removal.ts';
@@ -21,7 +21,6 @@ import type { Config } from '../config/schema.ts';
 import { createFrontDoor } from '../front-door/front-door.ts';
 import { findDaemon, stateFile } from '../host/daemon/state.ts';
 import { createMetrics } from '../observability/prometheus.ts';
-import type { Checkpoints } from '../sandboxes/checkpoints/contract.ts';
 import { envdOverTcp } from '../sandboxes/envd-client/envd-client.ts';
 import { createBootVm, createRestoreVm } from '../sandboxes/launch/boot-vm.ts';
 import { createLaunch } from '../sandboxes/launch/launch.ts';
@@ -32,11 +31,16 @@ import { askGuestOverTcp } from '../sandboxes/observe/guest-report.ts';
 import { Observatory } from '../sandboxes/observe/observatory.ts';
 import { recover } from '../sandboxes/recovery/recover.ts';
 import { Sandboxes } from '../sandboxes/service.ts';
+import { hasCheckpoint, NodeCheckpoints } from '../snapshots/checkpoints.ts';
+import type { SnapshotRepository } from '../snapshots/contract.ts';
+import { sweepSnapshots } from '../snapshots/sweep.ts';
 import { type Ledger, openLedger } from '../store/ledger.ts';
 import { registerBase } from '../templates/base.ts';
 import { Templates } from '../templates/service.ts';
 import { loadAssets } from './assets.ts';
 import { type Folders, foldersOf, makeFolders } from './folders.ts';
+import { createStartPoints, openSnapshots } from './snapshots.ts';
+import { openStorage } from './storage.ts';
 import { prepareVms } from './vms.ts';
 
 export interface DaemonOptions {
@@ -56,13 +60,6 @@ export interface Daemon {
 }
 
 const TEAM = 'default';
-
-/** The disks of this version cannot be captured. */
-const noCheckpoints: Checkpoints = {
-  capture: () => Promise.reject(new AenvError('not_served', 'not served yet: pausing sandboxes')),
-  open: () => Promise.reject(new AenvError('not_served', 'not served yet: resuming sandboxes')),
-  remove: async () => {},
-};
 
 /**
  * Puts the node together: the one place that knows all parts. It listens when everything else is ready; when a step
@@ -95,15 +92,12 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     building.abort(new AenvError('shutting_down', 'the start was given up'));
     await assets.catch(() => {});
   });
-  const volumes = createQcow2Store({
-    dir: folders.volumes,
-    qemuImg: async () => {
-      const { qemu } = await assets;
-      return { path: qemu.img, env: qemu.env };
-    },
-    log,
-  });
-  await recoverHost(folders, ledger, volumes, log);
+  const storage = await openStorage({ config, folders, version, log, metrics, signal });
+  taken.add(() => storage.close());
+  const { volumes } = storage;
+  const repository = await openSnapshots(folders, clock, log);
+  taken.add(() => repository.close());
+  await recoverHost(folders, ledger, volumes, repository, log);
   const network = await createNetwork({
     runtimeDir: config.runtime,
     uidBase: config.network.uidBase,
@@ -121,7 +115,11 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   const templates = new Templates({ ledger: ledger.templates, clock, namespace: TEAM });
   registerBase(
     { ledger: ledger.templates, clock, log },
-    { source: { imageDigest: base.digest, layers: [base.path] }, start: base.start, envdVersion: ENVD_VERSION },
+    {
+      source: { imageDigest: base.digest, layers: base.layers.map(({ path }) => path) },
+      start: base.start,
+      envdVersion: ENVD_VERSION,
+    },
   );
   const serialLogs = new SerialLogs(folders.serial);
   const observatory = new Observatory({
@@ -133,26 +131,23 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   });
   taken.add(() => observatory.close());
   const { bootAttempts, bootTimeoutMs } = config.vmm;
+  const checkpoints = new NodeCheckpoints({ repository, volumes, host: vms.host, boot: vms.boot });
+  const places = { driver: vms.driver, vmDir: folders.vms, serialLogs };
+  const launch = createLaunch({
+    ...{ slots: network.pool, volumes, checkpoints, vmParts: vms.parts },
+    restoreVm: createRestoreVm(places),
+    bootVm: createBootVm({ ...places, attempts: bootAttempts, timeoutMs: bootTimeoutMs, log }),
+    connectEnvd: envdOverTcp(clock),
+  });
+  const capturing = AbortSignal.any([signal, building.signal]);
+  const startPoints = createStartPoints({
+    ...{ config, vms, launch, volumes, repository, clock, log, signal: capturing },
+  });
+  taken.add(() => startPoints.close());
   const sandboxes = new Sandboxes({
     ledger: ledger.sandboxes,
-    templates,
-    checkpoints: noCheckpoints,
-    launch: createLaunch({
-      slots: network.pool,
-      volumes,
-      checkpoints: noCheckpoints,
-      restoreVm: createRestoreVm({ driver: vms.driver, vmDir: folders.vms, serialLogs }),
-      bootVm: createBootVm({
-        driver: vms.driver,
-        vmDir: folders.vms,
-        serialLogs,
-        attempts: bootAttempts,
-        timeoutMs: bootTimeoutMs,
-        log,
-      }),
-      connectEnvd: envdOverTcp(clock),
-      vmParts: vms.parts,
-    }),
+    startPointOf: (template) => startPoints.of(template),
+    ...{ templates, checkpoints, launch },
     limits: { ...config.limits, maxConcurrentStarts: config.limits.maxConcurrentStarts ?? availableParallelism() },
     keepEnded: { days: config.ledger.keepEndedDays, count: config.ledger.keepEnded },
     serialLogs,
@@ -169,7 +164,10 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   const frontDoor = createFrontDoor({
     directory: sandboxes.routes,
     control: createApiListener(api, log),
-    config: { connectTimeoutMs: config.proxy.connectTimeoutMs },
+    config: {
+      connectTimeoutMs: config.proxy.connectTimeoutMs,
+      maxConnectionsPerSandbox: config.proxy.maxConnectionsPerSandbox,
+    },
     ...{ clock, log, metrics },
   });
   // Together: requests that wait for a sandbox are answered because it ends.
@@ -201,13 +199,14 @@ async function claimRuntimeFolder({ runtime }: Folders): Promise<void> {
 async function recoverHost(
   folders: Folders,
   ledger: Ledger,
-  volumes: ReturnType<typeof createQcow2Store>,
+  volumes: BlockStore,
+  repository: SnapshotRepository,
   log: Logger,
 ): Promise<void> {
   await recover({
     ledger: ledger.sandboxes,
     volumes,
-    hasCheckpoint: async () => false,
+    hasCheckpoint: (id) => hasCheckpoint(repository, volumes, id),
     runtimeDir: folders.runtime,
     vmDir: folders.vms,
     vmFileDirs: [{ path: folders.serial }, { path: folders.memory, keep: /^zero-\d+\.mem$/ }],
@@ -218,4 +217,8 @@ async function recoverHost(
     clock: systemClock,
     log,
   });
+  const needed = ledger.sandboxes
+    .live()
+    .flatMap(({ state, checkpoint }) => (state === 'paused' && checkpoint !== undefined ? [checkpoint.id] : []));
+  await sweepSnapshots({ repository, volumes, needed: new Set(needed), log });
 }

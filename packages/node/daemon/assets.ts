@@ -1,7 +1,7 @@
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { GuestAssets } from '@aenv/guest/contract.ts';
-import type { Rootfs } from '@aenv/images/rootfs/build.ts';
+import type { DiskImage } from '@aenv/images/convert/from-layout.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { QemuInstall } from '@aenv/vmm/qemu/install/qemu-install.ts';
 import type { Config } from '../config/schema.ts';
@@ -10,7 +10,7 @@ import type { Config } from '../config/schema.ts';
 export interface Assets {
   readonly qemu: QemuInstall;
   readonly guest: GuestAssets;
-  readonly base: Rootfs;
+  readonly base: DiskImage;
 }
 
 /**
@@ -59,9 +59,14 @@ async function loadQemu(config: Config, options: AssetOptions): Promise<QemuInst
   );
 }
 
-async function loadBase(options: AssetOptions): Promise<Rootfs> {
+async function loadBase(options: AssetOptions): Promise<DiskImage> {
   const { ensureBaseImage } = await import('@aenv/images/base/build.ts');
-  const { buildRootfs } = await import('@aenv/images/rootfs/build.ts');
+  const { convertLayout } = await import('@aenv/images/convert/from-layout.ts');
   const { layoutDir } = await ensureBaseImage(options);
-  return buildRootfs(layoutDir, options);
+  return convertLayout(layoutDir, { ...options, layersDir: layersOf(options.assetsDir) });
+}
+
+/** Converted layers of images that are nobody's secret. */
+export function layersOf(assetsDir: string): string {
+  return join(assetsDir, 'layers');
 }

@@ -1,6 +1,6 @@
 import { chmod, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { assertSearchable } from '@aenv/block/qcow2/reachable.ts';
+import { assertSearchable } from '@aenv/platform/files/reachable.ts';
 
 /** Where a node keeps what. */
 export interface Folders {
@@ -8,8 +8,12 @@ export interface Folders {
   readonly runtime: string;
   /** run folders of VMs; the name is short because sockets lie below it */
   readonly vms: string;
-  /** writable disks of sandboxes */
+  /** disks of sandboxes, in the hands of the block daemon */
   readonly volumes: string;
+  /** sockets of disks, a folder each */
+  readonly disks: string;
+  /** captured sandboxes */
+  readonly snapshots: string;
   /** files that guest memory is mapped from */
   readonly memory: string;
   /** console logs of VMs */
@@ -22,6 +26,8 @@ export function foldersOf({ home, runtime }: { readonly home: string; readonly r
     runtime,
     vms: join(runtime, 'vm'),
     volumes: join(home, 'volumes'),
+    disks: join(runtime, 'nbd'),
+    snapshots: join(home, 'snapshots'),
     memory: join(home, 'memory'),
     serial: join(home, 'logs', 'serial'),
   };
@@ -33,7 +39,7 @@ export function foldersOf({ home, runtime }: { readonly home: string; readonly r
  * @throws AenvError `host_unsupported` naming a parent that is closed to them
  */
 export async function makeFolders(folders: Folders): Promise<void> {
-  for (const folder of [folders.home, folders.runtime, folders.vms, folders.volumes, folders.memory]) {
+  for (const folder of [folders.home, folders.runtime, folders.vms, folders.disks, folders.memory]) {
     await mkdir(folder, { recursive: true, mode: 0o711 });
     // The mode of mkdir is cut by the umask and left alone when the folder was there.
     await chmod(folder, 0o711);

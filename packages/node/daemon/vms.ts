@@ -5,6 +5,8 @@ import { chooseAccelerator } from '@aenv/vmm/qemu/accelerator.ts';
 import { createQemuDriver } from '@aenv/vmm/qemu/driver.ts';
 import type { Config } from '../config/schema.ts';
 import type { VmParts } from '../sandboxes/launch/launch.ts';
+import type { BootArtefact, HostFacts } from '../snapshots/contract.ts';
+import { readCpuFacts } from '../snapshots/repository/host/cpu-facts.ts';
 import type { Assets } from './assets.ts';
 import type { Folders } from './folders.ts';
 
@@ -12,6 +14,10 @@ import type { Folders } from './folders.ts';
 export interface Vms {
   readonly driver: VmDriver;
   readonly parts: VmParts;
+  /** what a captured machine must have been made on to be continued here */
+  readonly host: HostFacts;
+  /** what machines are booted from, for their manifests */
+  readonly boot: { readonly kernel: BootArtefact; readonly toolsDrive: BootArtefact };
 }
 
 export async function prepareVms(
@@ -33,8 +39,15 @@ export async function prepareVms(
     measureTscKhz(guest.native, signal),
   ]);
   log.info('VMM ready', { qemu: qemu.version, accelerator, reason, kernel: guest.kernel.version });
+  const driver = createQemuDriver({ install: qemu, accelerator, memoryDir: folders.memory, log });
+  const { kernel, tools } = guest;
   return {
-    driver: createQemuDriver({ install: qemu, accelerator, memoryDir: folders.memory, log }),
+    driver,
+    host: { kind: driver.kind, build: driver.build, cpu: await readCpuFacts(tscKhz) },
+    boot: {
+      kernel: { digest: kernel.digest, path: kernel.path },
+      toolsDrive: { digest: tools.digest, path: tools.path },
+    },
     parts: {
       kernel: guest.kernel.path,
       initramfs: guest.initramfs.path,

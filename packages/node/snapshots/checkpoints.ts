@@ -65,15 +65,6 @@ export class NodeCheckpoints implements Checkpoints {
     await this.#options.volumes.removeSnapshot(id);
   }
 
-  /** Whether there is such a checkpoint, as a whole. */
-  async has(id: string): Promise<boolean> {
-    const [manifests, disks] = await Promise.all([
-      this.#options.repository.list(),
-      this.#options.volumes.listSnapshots(),
-    ]);
-    return manifests.some((manifest) => manifest.id === id) && disks.includes(id);
-  }
-
   #facts(request: CaptureRequest) {
     const { host, boot } = this.#options;
     const { id, kind, sandboxId, templateId, cpuCount, envd } = request;
@@ -87,4 +78,14 @@ export class NodeCheckpoints implements Checkpoints {
       envd: { hostSecret: envd.hostSecret, version: envd.version, bootId: envd.bootId ?? '' },
     };
   }
+}
+
+/** Whether there is such a checkpoint, as a whole. */
+export async function hasCheckpoint(
+  repository: SnapshotRepository,
+  volumes: Pick<BlockStore, 'listSnapshots'>,
+  id: string,
+): Promise<boolean> {
+  const [manifests, disks] = await Promise.all([repository.list(), volumes.listSnapshots()]);
+  return manifests.some((manifest) => manifest.id === id) && disks.includes(id);
 }

@@ -110,9 +110,4 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX sandboxes_by_start ON sandboxes (started_at, sandbox_id) WHERE state NOT IN ('ended', 'lost');
   CREATE INDEX sandboxes_by_end ON sandboxes (ended_at, sandbox_id) WHERE state IN ('ended', 'lost');
   `,
-  // Disks are layers now: what was one file before is made again at the start, under the id that it had.
-  `
-  UPDATE templates SET source = json_object(
-    'v', 2, 'imageDigest', json_extract(source, '$.imageDigest'), 'layers', json_array());
-  `,
 ];

@@ -1,7 +1,7 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { z } from 'zod';
 import type { Template } from '../templates/contract.ts';
-import { json, stringMap, time, withoutVersion } from './columns.ts';
+import { json, stringMap, time } from './columns.ts';
 import type { Database, RawRow } from './database.ts';
 
 const Row = z.object({
@@ -16,11 +16,11 @@ const Row = z.object({
   spawn_count: z.int(),
   envd_version: z.string(),
   source: json(
-    z.object({
-      v: z.literal(2),
-      imageDigest: z.string(),
-      layers: z.array(z.string()),
-    }),
+    z.union([
+      z.object({ v: z.literal(2), imageDigest: z.string(), layers: z.array(z.string()) }),
+      // Of a version whose disks were single files: it is registered anew before anything starts from it.
+      z.object({ v: z.literal(1), imageDigest: z.string() }).transform((old) => ({ ...old, layers: [] })),
+    ]),
   ),
   start: json(z.object({ v: z.literal(1), envVars: stringMap, user: z.string(), workdir: z.string() })),
   aliases: json(z.array(z.string())),
@@ -110,8 +110,8 @@ function toTemplate(raw: RawRow): Template {
     lastSpawnedAt: row.last_spawned_at,
     spawnCount: row.spawn_count,
     envdVersion: row.envd_version,
-    source: withoutVersion(row.source),
-    start: withoutVersion(row.start),
+    source: { imageDigest: row.source.imageDigest, layers: row.source.layers },
+    start: { envVars: row.start.envVars, user: row.start.user, workdir: row.start.workdir },
   };
 }
 

@@ -19,7 +19,7 @@ export interface Template {
 export interface TemplateSource {
   /** digest of the OCI manifest that it was made from */
   readonly imageDigest: string;
-  /** absolute paths of the layers of its disk, the bottom one first */
+  /** layers of the disk, bottom first, as absolute paths of files that stay as long as the template does */
   readonly layers: readonly string[];
 }
 

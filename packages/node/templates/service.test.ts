@@ -11,7 +11,7 @@ import { type BaseBuild, registerBase } from './base.ts';
 import { Templates } from './service.ts';
 
 const BUILD: BaseBuild = {
-  source: { imageDigest: 'sha256:aa', layers: ['/assets/aa'] },
+  source: { imageDigest: 'sha256:aa', layers: ['/assets/aa.layer'] },
   start: { envVars: { LANG: 'C.UTF-8' }, user: 'user', workdir: '/home/user' },
   envdVersion: '0.5.7',
 };
@@ -47,11 +47,11 @@ test('base has its documented size, and keeps id and build over restarts', async
 test('another root file system, environment or envd is a new build of the same template', async () => {
   const first = register();
   templates().recordSpawn(first.templateId);
-  const second = register({ ...BUILD, source: { imageDigest: 'sha256:bb', layers: ['/assets/bb'] } });
+  const second = register({ ...BUILD, source: { imageDigest: 'sha256:bb', layers: ['/assets/bb.layer'] } });
   assert.equal(second.templateId, first.templateId);
   assert.notEqual(second.buildId, first.buildId);
   const resolved = templates().resolve('base');
-  assert.deepEqual(resolved.source.layers, ['/assets/bb']);
+  assert.deepEqual(resolved.source.layers, ['/assets/bb.layer']);
   assert.equal(resolved.spawnCount, 1);
   assert.notEqual(register({ ...BUILD, envdVersion: '0.6.13' }).buildId, second.buildId);
 });

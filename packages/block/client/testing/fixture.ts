@@ -8,8 +8,8 @@ import { killAndWait } from '@aenv/platform/process/identity.ts';
 import { blockdFolders } from '../../blockd/layout.ts';
 import type { BlockdArguments } from '../../blockd/process/arguments.ts';
 import { findBlockd } from '../../blockd/process/state.ts';
+import type { BlockStore } from '../../contract.ts';
 import { LayerWriter } from '../../layers/commit/layer-writer.ts';
-import type { BlockStore } from '../contract-next.ts';
 import { createNbdStore } from '../nbd-store.ts';
 import { BlockdSupervisor } from '../supervisor.ts';
 
@@ -29,7 +29,7 @@ export class StorageHost implements AsyncDisposable {
     this.root = root;
     this.daemon = daemon;
     this.supervisor = supervisor;
-    this.store = createNbdStore({
+    this.store = createNbdStore({ root: folder,
       daemon: { call: (operation, args) => this.supervisor.call(operation, args) },
       socketsDir: join(root, 'run', 'nbd'),
       ...(daemon.uid === undefined ? {} : { daemonUid: daemon.uid }),

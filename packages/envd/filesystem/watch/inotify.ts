@@ -31,6 +31,7 @@ export interface InotifyEvent {
 
 // struct inotify_event without its name, in the byte order of all machines that this runs on
 const HEAD = 16;
+const END = Buffer.alloc(1);
 
 type Item = InotifyEvent | { readonly reached: () => void };
 
@@ -63,12 +64,12 @@ export class Inotify {
 
   /**
    * Watches folders, or watches them for other events.
-   * @param paths one byte in each character
    * @returns for each the number of its watch, or a negative system error
    */
-  async add(mask: number, paths: readonly string[]): Promise<number[]> {
+  async add(mask: number, paths: readonly Buffer[]): Promise<number[]> {
     const watches: number[] = [];
-    for (const path of paths) this.#ask(`${mask} ${path}`, (watch) => void watches.push(watch));
+    for (const _ of paths) this.#requests.push((watch) => void watches.push(watch));
+    this.#child.stdin.write(Buffer.concat(paths.flatMap((path) => [Buffer.from(`${mask} `), path, END])));
     while (watches.length < paths.length && (await this.#read()));
     return watches;
   }
@@ -117,7 +118,7 @@ export class Inotify {
 
   #ask(request: string, answered: (answer: number) => void): void {
     this.#requests.push(answered);
-    this.#child.stdin.write(`${request}\0`, 'latin1');
+    this.#child.stdin.write(`${request}\0`);
   }
 
   /** Reads once; false at the end. */

@@ -1,32 +1,31 @@
-import type { Dirent } from 'node:fs';
-import { lstat, readdir } from 'node:fs/promises';
+import { lstat, readdir, stat } from 'node:fs/promises';
 import { isStaging } from '../../files/staging.ts';
 import { errnoOf } from '../errors.ts';
 
-export interface FoundEntry {
-  /** one byte in each character */
-  readonly name: string;
-  readonly isFolder: boolean;
-  /** of a file, and only when asked for */
-  readonly hasContent: boolean;
-}
-
-/** What is in a folder, except unfinished uploads; undefined when it has vanished. */
-export async function readFolder(folder: Buffer, withContent: boolean): Promise<FoundEntry[] | undefined> {
-  let entries: Dirent<Buffer>[];
+/**
+ * The names in a folder, except those of unfinished uploads, with one byte in each character; undefined when the folder
+ * has vanished.
+ */
+export async function readNames(folder: Buffer): Promise<string[] | undefined> {
   try {
-    entries = await readdir(folder, { encoding: 'buffer', withFileTypes: true });
+    const names = await readdir(folder, { encoding: 'buffer' });
+    return names.map((name) => name.toString('latin1')).filter((name) => !isStaging(name));
   } catch (error) {
     if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENOTDIR') return undefined;
     throw error;
   }
-  const found: FoundEntry[] = [];
-  for (const entry of entries) {
-    const name = entry.name.toString('latin1');
-    if (isStaging(name)) continue;
-    const path = Buffer.concat([folder, Buffer.from('/'), entry.name]);
-    const size = withContent && entry.isFile() ? (await lstat(path).catch(() => undefined))?.size : 0;
-    found.push({ name, isFolder: entry.isDirectory(), hasContent: (size ?? 0) > 0 });
-  }
-  return found;
+}
+
+/** Whether something has been written into a file. */
+export async function hasContent(path: Buffer): Promise<boolean> {
+  const stats = await lstat(path).catch(() => undefined);
+  return stats?.isFile() === true && stats.size > 0;
+}
+
+export async function isFolder(path: Buffer): Promise<boolean> {
+  return (await lstat(path).catch(() => undefined))?.isDirectory() === true;
+}
+
+export async function inodeOf(path: Buffer): Promise<number | undefined> {
+  return (await stat(path).catch(() => undefined))?.ino;
 }

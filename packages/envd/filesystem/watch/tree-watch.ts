@@ -6,7 +6,7 @@ import { isStaging } from '../../files/staging.ts';
 import { type Change, EventTypes, WATCHED } from './changes.ts';
 import { type Folder, FolderTree } from './folder-tree.ts';
 import { IN, Inotify, type InotifyEvent } from './inotify.ts';
-import { type FoundEntry, readFolder } from './read-folder.ts';
+import { hasContent, inodeOf, isFolder, readNames } from './read-folder.ts';
 import { notWatchable, watchError } from './watch-error.ts';
 
 const BELOW = WATCHED | IN.ONLYDIR | IN.DONT_FOLLOW;
@@ -61,7 +61,7 @@ export class TreeWatch {
     const root = resolved.toString('latin1');
     const inotify = new Inotify(native);
     try {
-      const [watch] = await inotify.add(WATCHED | IN.ONLYDIR, [root]);
+      const [watch] = await inotify.add(WATCHED | IN.ONLYDIR, [resolved]);
       if (watch === undefined) throw notWatchable(await inotify.exitCode);
       if (watch < 0) throw watchError(-watch, path);
       const tree = new TreeWatch(inotify, root, (await stat(resolved)).ino, recursive, watch);
@@ -134,7 +134,7 @@ export class TreeWatch {
     if (event.mask & IN.MOVED_FROM) await this.#leave(event, parent);
     if (!(event.mask & (IN.CREATE | IN.MOVED_TO))) return undefined;
     const [watch] = await this.#add([path]);
-    if (watch === undefined) {
+    if (watch === undefined || watch === 'no folder') {
       this.#tree.markIncomplete(parent);
       return this.#abandon(event.cookie);
     }
@@ -179,63 +179,78 @@ export class TreeWatch {
         const batch = level.slice(start, start + PARALLEL).map(async (folder) => {
           const place = this.#tree.pathOf(folder);
           // It is nowhere now; where it turns up, it is read.
-          if (place === undefined) return { folder, place: '', entries: [] };
+          if (place === undefined) return { folder, place: '', names: [] };
           folder.incomplete = false;
-          const entries = await readFolder(this.absolute(place), tell);
-          if (entries === undefined) this.#tree.markIncomplete(folder);
-          return { folder, place, entries: entries ?? [] };
+          const names = await readNames(this.absolute(place));
+          if (names === undefined) this.#tree.markIncomplete(folder);
+          return { folder, place, names: names ?? [] };
         });
-        for (const { folder, place, entries } of await Promise.all(batch)) {
-          if (tell) yield* this.#tell(place, entries);
-          below.push(...(await this.#watchAll(folder, place, entries)));
+        for (const { folder, place, names } of await Promise.all(batch)) {
+          if (tell) this.#expect(place, names);
+          const watched = await this.#watchAll(folder, place, names);
+          below.push(...watched.values());
+          if (tell) yield* this.#tell(place, names, watched);
         }
       }
       level = below;
     }
   }
 
-  *#tell(place: string, entries: readonly FoundEntry[]): Generator<Change> {
-    if (entries.length === 0) return;
-    for (const { name } of entries) this.#found.add(join(place, name));
-    // Their own events, where they come, come before this.
+  /** Events of what was just read, where they are still on the way, come before the mark. */
+  #expect(place: string, names: readonly string[]): void {
+    if (names.length === 0) return;
+    for (const name of names) this.#found.add(join(place, name));
     this.#inotify.mark(() => {
-      for (const { name } of entries) this.#found.delete(join(place, name));
+      for (const name of names) this.#found.delete(join(place, name));
     });
-    for (const { name, hasContent } of entries) {
-      yield { name: join(place, name), type: EventType.CREATE };
-      if (hasContent) yield { name: join(place, name), type: EventType.WRITE };
+  }
+
+  async *#tell(place: string, names: readonly string[], folders: ReadonlyMap<string, Folder>): AsyncGenerator<Change> {
+    for (let start = 0; start < names.length; start += PARALLEL) {
+      const batch = names.slice(start, start + PARALLEL).map(async (each) => {
+        const name = join(place, each);
+        return { name, hasContent: !folders.has(each) && (await hasContent(this.absolute(name))) };
+      });
+      for (const { name, hasContent } of await Promise.all(batch)) {
+        yield { name, type: EventType.CREATE };
+        if (hasContent) yield { name, type: EventType.WRITE };
+      }
     }
   }
 
-  async #watchAll(parent: Folder, place: string, entries: readonly FoundEntry[]): Promise<Folder[]> {
-    const watched: Folder[] = [];
-    const names = entries.filter(({ isFolder }) => isFolder).map(({ name }) => name);
+  /**
+   * Watches all folders among these names: to try it with every name is the quickest way to learn which ones they are.
+   * @returns them by their names
+   */
+  async #watchAll(parent: Folder, place: string, names: readonly string[]): Promise<Map<string, Folder>> {
+    const watched = new Map<string, Folder>();
     for (let start = 0; start < names.length; start += BATCH) {
       const batch = names.slice(start, start + BATCH);
       const watches = await this.#add(batch.map((name) => join(place, name)));
       for (const [index, name] of batch.entries()) {
         const watch = watches[index];
+        if (watch === 'no folder') continue;
         const folder = watch === undefined ? undefined : this.#tree.place(watch, parent, name);
         if (folder === undefined) this.#tree.markIncomplete(parent);
-        else watched.push(folder);
+        else watched.set(name, folder);
       }
     }
+    // Where the parent is no longer a folder, all of them were none.
+    if (watched.size < names.length && !(await isFolder(this.absolute(place)))) this.#tree.markIncomplete(parent);
     return watched;
   }
 
-  /** Watches folders below the root; undefined for what has vanished or is no folder. */
-  async #add(names: readonly string[]): Promise<(number | undefined)[]> {
+  /** Watches folders below the root; undefined for what has vanished. */
+  async #add(names: readonly string[]): Promise<(number | 'no folder' | undefined)[]> {
     const paths = names.map((name) => this.absolute(name));
-    const watches = await this.#inotify.add(
-      BELOW,
-      paths.map((path) => path.toString('latin1')),
-    );
+    const watches = await this.#inotify.add(BELOW, paths);
     if (watches.length < paths.length) throw notWatchable(await this.#inotify.exitCode);
     // Events go on when the folder is moved together with its parent, but nothing is found any more.
     if (watches.includes(-errno.ENOENT) && (await inodeOf(this.absolute(''))) !== this.#inode) throw this.#gone();
     return watches.map((watch, index) => {
       if (watch >= 0) return watch;
-      if ([errno.ENOENT, errno.ENOTDIR, errno.ELOOP].includes(-watch)) return undefined;
+      if (watch === -errno.ENOENT) return undefined;
+      if (watch === -errno.ENOTDIR || watch === -errno.ELOOP) return 'no folder';
       throw watchError(-watch, String(paths[index]));
     });
   }
@@ -247,8 +262,4 @@ export class TreeWatch {
 
 function join(folder: string, name: string): string {
   return folder === '' || name === '' ? folder + name : `${folder}/${name}`;
-}
-
-async function inodeOf(path: Buffer): Promise<number | undefined> {
-  return (await stat(path).catch(() => undefined))?.ino;
 }

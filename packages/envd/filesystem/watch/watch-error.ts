@@ -20,6 +20,8 @@ export function watchError(code: number, path: string): AenvError {
       return new AenvError('path_invalid', `path '${path}' is not a directory`);
     case errno.ENAMETOOLONG:
       return new AenvError('path_invalid', `path '${path}' is too long to be watched`);
+    case errno.EACCES:
+      return new AenvError('forbidden', `path '${path}': operation not permitted`);
     case errno.ENOSPC:
       return new AenvError('too_many_watches', 'there are more directories than fs.inotify.max_user_watches allows');
     default:

@@ -42,11 +42,11 @@ export class BlobFolder {
     return this.#chunks.values();
   }
 
+  /** A folder in which nothing is known. */
   static async create(root: string, digest: string, size: number): Promise<BlobFolder> {
     const path = join(root, folderName(digest));
     const header = { digest, size, verified: false };
-    await rm(path, { recursive: true, force: true });
-    await mkdir(path, { mode: 0o700 });
+    await mkdir(path, { mode: 0o700, recursive: true });
     await writeDurable(join(path, INDEX), encodeHeader(header), 0o600);
     return new BlobFolder(path, header);
   }

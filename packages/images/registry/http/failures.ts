@@ -36,11 +36,14 @@ export function requestFailure(host: string, error: unknown): AenvError {
   return new AenvError('registry_unavailable', `${host}: ${reason}`, { details: { reason: code }, cause: error });
 }
 
+/** What a server does not do now, it will not do a moment later. */
+const LASTING = ['not_tls', 'no_ranges', 'no_https'];
+
 /** Whether the same request may work a moment later. */
 export function isTransient(error: unknown): boolean {
-  return (
-    error instanceof AenvError && (error.code === 'registry_unavailable' || error.code === 'registry_rate_limited')
-  );
+  if (!(error instanceof AenvError)) return false;
+  if (error.code === 'registry_rate_limited') return true;
+  return error.code === 'registry_unavailable' && !LASTING.includes(String(error.details.reason));
 }
 
 function codeOf(error: unknown): string {

@@ -1,12 +1,12 @@
 import { readFile, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { assertSearchable } from '@aenv/block/qcow2/reachable.ts';
 import { formatCidr } from '@aenv/network/addresses/ipv4.ts';
 import { chooseRange, DEFAULT_POOL, parsePool } from '@aenv/network/addresses/range-choice.ts';
 import { checkNetworkHost } from '@aenv/network/host/check.ts';
 import { readTaken } from '@aenv/network/host/taken.ts';
 import { hostCodename } from '@aenv/platform/debian/host.ts';
 import { missingPackages } from '@aenv/platform/debian/packages.ts';
+import { assertSearchable } from '@aenv/platform/files/reachable.ts';
 import { openSideBySide } from '@aenv/vmm/qemu/install/side-by-side.ts';
 import { findSystemQemu } from '@aenv/vmm/qemu/install/system.ts';
 import { askVersion, isAtLeast, SAFE_VERSION } from '@aenv/vmm/qemu/install/version.ts';

@@ -1,12 +1,13 @@
 import { access, constants, mkdir } from 'node:fs/promises';
-import { assertSearchable } from '@aenv/block/qcow2/reachable.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { ensureGuestAssets } from '@aenv/guest/assets.ts';
 import { ensureBaseImage } from '@aenv/images/base/build.ts';
-import { buildRootfs } from '@aenv/images/rootfs/build.ts';
+import { convertLayout } from '@aenv/images/convert/from-layout.ts';
 import { installPackages } from '@aenv/platform/debian/packages.ts';
+import { assertSearchable } from '@aenv/platform/files/reachable.ts';
 import { ensureQemu } from '@aenv/vmm/qemu/install/ensure.ts';
 import type { Config } from '../../config/schema.ts';
+import { layersOf } from '../../daemon/assets.ts';
 import type { Progress } from '../terminal/progress.ts';
 import { HOST_PACKAGES } from './host-packages.ts';
 
@@ -27,7 +28,7 @@ export async function prepareHost(config: Config, progress: Progress, signal: Ab
     progress.step('kernel and tools of microVMs', (log) => ensureGuestAssets({ assetsDir: assets, log, signal: any })),
     progress.step('base image', async (log) => {
       const { layoutDir } = await ensureBaseImage({ assetsDir: assets, log, signal: any });
-      await buildRootfs(layoutDir, { assetsDir: assets, log, signal: any });
+      await convertLayout(layoutDir, { layersDir: layersOf(assets), log, signal: any });
     }),
   ];
   for (const part of parts) part.catch((error: unknown) => failure.abort(error));

@@ -88,6 +88,7 @@ export class FakeHost implements LaunchOptions {
     },
     removeSnapshot: async () => {},
     listSnapshots: async () => [],
+    layersOf: async () => [],
   };
 
   readonly checkpoints: Checkpoints = {
@@ -157,7 +158,7 @@ export class FakeHost implements LaunchOptions {
       sizeBytes,
       attach: async () => {
         await this.pass('attach');
-        return { kind: 'file', path: `/volumes/${id}`, format: 'qcow2', readOnly: false };
+        return { kind: 'nbd', socket: `/volumes/${id}`, export: id, readOnly: false };
       },
       flushBeforeCapture: async () => {},
       prepareSnapshot: async () => {},

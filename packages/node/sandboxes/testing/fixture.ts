@@ -25,7 +25,7 @@ export const TEMPLATE: Template = {
   lastSpawnedAt: null,
   spawnCount: 0,
   envdVersion: '0.5.7',
-  source: { imageDigest: 'sha256:00', layers: ['/base'] },
+  source: { imageDigest: 'sha256:00', layers: ['/base.layer'] },
   start: { envVars: { FROM: 'template', KEEP: '1' }, user: 'user', workdir: '/home/user' },
 };
 

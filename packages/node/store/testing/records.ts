@@ -57,7 +57,7 @@ export function fullTemplate(changes: Partial<Template> = {}): Template {
     lastSpawnedAt: null,
     spawnCount: 0,
     envdVersion: '0.5.7',
-    source: { imageDigest: 'sha256:00', layers: ['/var/lib/aenv/layers/00'] },
+    source: { imageDigest: 'sha256:00', layers: ['/var/lib/aenv/layers/00/overlaybd.commit'] },
     start: { envVars: { PATH: '/bin' }, user: 'user', workdir: '/home/user' },
     ...changes,
   };

@@ -1,14 +1,16 @@
-import type { HostFacts, SnapshotManifest } from '../../contract.ts';
+import type { HostFacts, SnapshotFacts } from '../../contract.ts';
 
 /** Parts per million by which two measurements of one clock differ at most; processors differ by far more. */
 const TSC_TOLERANCE = 1000;
 const SHOWN_FLAGS = 8;
 
+type Captured = Pick<SnapshotFacts, 'vmm' | 'cpu'>;
+
 /**
  * Why a host cannot run a snapshot, undefined if it can. The state of devices is only read by the build that wrote it;
  * with hardware virtualisation the guest has seen the processor itself, and its programs have chosen by its features.
  */
-export function incompatibility(snapshot: SnapshotManifest, host: HostFacts): string | undefined {
+export function incompatibility(snapshot: Captured, host: HostFacts): string | undefined {
   const { kind, build } = snapshot.vmm;
   const differences = [
     different('VMM', kind, host.kind),
@@ -22,7 +24,7 @@ export function incompatibility(snapshot: SnapshotManifest, host: HostFacts): st
   return differences.length === 0 ? undefined : differences.join('; ');
 }
 
-function processor(snapshot: SnapshotManifest, host: HostFacts): (string | undefined)[] {
+function processor(snapshot: Captured, host: HostFacts): (string | undefined)[] {
   const here = new Set(host.cpu.flags);
   const missing = snapshot.cpu.flags.filter((flag) => !here.has(flag));
   const more = missing.length > SHOWN_FLAGS ? ` and ${missing.length - SHOWN_FLAGS} more` : '';

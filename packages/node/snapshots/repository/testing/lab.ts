@@ -11,8 +11,7 @@ import type {
   SnapshotManifest,
   SnapshotRepository,
 } from '../../contract.ts';
-import type { Faults } from '../faults.ts';
-import { openSnapshotRepository } from '../repository.ts';
+import { openSnapshotRepository, type RepositoryOptions } from '../repository.ts';
 import { readMemoryOf } from './flat-memory.ts';
 
 export const MIB = 2 ** 20;
@@ -33,6 +32,12 @@ export interface Change {
   readonly value: number;
 }
 
+export const BASE_CHANGES: readonly Change[] = [
+  { page: 1, count: 3, value: 1 },
+  { page: 1100, count: 2, value: 2 },
+];
+export const DELTA_CHANGES: readonly Change[] = [{ page: 600, count: 5, value: 3 }];
+
 /** A repository in a folder of its own, and a guest whose memory is what a test says. */
 export class Lab implements AsyncDisposable {
   readonly folder: string;
@@ -48,23 +53,23 @@ export class Lab implements AsyncDisposable {
     this.repository = repository;
   }
 
-  static async open(faults?: Faults): Promise<Lab> {
+  static async open(options: Partial<RepositoryOptions> = {}): Promise<Lab> {
     const folder = await mkdtemp(join(tmpdir(), 'repository-'));
     const zeros = join(folder, 'zeros.mem');
     await writeFile(zeros, '');
     await truncate(zeros, MEMORY_MB * MIB);
     for (const name of ['kernel', 'tools']) await writeFile(join(folder, name), name);
-    return Lab.reopen(folder, faults);
+    return Lab.reopen(folder, options);
   }
 
   /** Another process that has the same folder. */
-  static async reopen(folder: string, faults?: Faults): Promise<Lab> {
+  static async reopen(folder: string, options: Partial<RepositoryOptions> = {}): Promise<Lab> {
     const repository = await openSnapshotRepository({
       root: join(folder, 'snapshots'),
       clock: { now: () => Date.now(), sleep: async () => {} },
       log: silentLogger,
       verifyDisk: async () => ({ checkedBytes: 0, problems: [] }),
-      ...(faults === undefined ? {} : { faults }),
+      ...options,
     });
     return new Lab(folder, repository);
   }

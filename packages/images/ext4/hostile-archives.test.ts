@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { damaged, randomOf } from '@aenv/block/testing/fuzz.ts';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { TestImage } from '../testing/ext4.ts';
+import { Ext4Reader } from '../testing/ext4-reader.ts';
+import { pieces, tar } from '../testing/tar.ts';
+import { TORTURE } from '../testing/torture.ts';
+import { applyLayer } from './apply/layer.ts';
+import { writeChanges } from './write-changes.ts';
+
+const SOAK = process.env.AENV_SOAK === '1';
+const SOAK_MS = 60_000;
+const TIMES = 400;
+/** Every so many damaged archives, what was made of one is checked by e2fsck(8). */
+const CHECKED = 40;
+/** Bytes of memory that no archive may make the writer use, beyond what it had. */
+const MEMORY = 512 * 2 ** 20;
+const BLOCK = 512;
+const SIZE = 32 * 2 ** 20;
+
+/** Honest layers that are small: what is damaged is mostly a header then. */
+const SAMPLES = Object.values(TORTURE)
+  .flatMap(({ layers }) => layers)
+  .map((members) => tar(...members))
+  .filter((archive) => archive.length < 200_000 && archive.length > 2048);
+
+test('archives damaged at random become a clean file system or are refused by name, in bounded memory', async () => {
+  const start = Date.now();
+  const memory = process.memoryUsage().rss;
+  let taken = 0;
+  let refused = 0;
+  for (let seed = 1; SOAK ? Date.now() - start < SOAK_MS : seed <= TIMES; seed++) {
+    const random = randomOf(seed);
+    const image = new TestImage(SIZE);
+    try {
+      // Two in a row, so that the second one finds something.
+      for (let layer = 0; layer < 2; layer++) {
+        const sample = SAMPLES[(seed + layer) % SAMPLES.length] ?? Buffer.alloc(0);
+        const archive = damaged(sample, random);
+        // Else nearly all would be refused for their checksums.
+        if (random() < 0.9) mendChecksums(archive);
+        await applyLayer(image.tree, pieces(archive, 10_000), image.disk);
+      }
+      await writeChanges(image.tree, image.disk);
+      assert.ok(new Ext4Reader(image.disk).tree().size > 1);
+      if (taken++ % CHECKED === 0) await image.check();
+    } catch (error) {
+      const named = error instanceof AenvError && error.code === 'image_invalid';
+      if (!named) throw new Error(`archives of seed ${seed} are not refused by name`, { cause: error });
+      refused++;
+    }
+    if (seed % 100 === 0) {
+      const used = process.memoryUsage().rss - memory;
+      assert.ok(used < MEMORY, `${used} bytes of memory after seed ${seed}`);
+    }
+  }
+  assert.ok(taken > TIMES / 20 && refused > TIMES / 20, `${taken} taken, ${refused} refused`);
+});
+
+function mendChecksums(archive: Buffer): void {
+  for (let at = 0; at + BLOCK <= archive.length; at += BLOCK) {
+    const block = archive.subarray(at, at + BLOCK);
+    if (block.toString('latin1', 257, 262) !== 'ustar') continue;
+    block.fill(' ', 148, 156);
+    const sum = block.reduce((total, byte) => total + byte, 0);
+    block.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1');
+  }
+}

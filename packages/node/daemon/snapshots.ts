@@ -1,0 +1,63 @@
+import { join } from 'node:path';
+import type { BlockStore } from '@aenv/block/contract.ts';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import type { Clock } from '@aenv/platform/clock/clock.ts';
+import type { Logger } from '@aenv/platform/observability/logger.ts';
+import type { Config } from '../config/schema.ts';
+import type { Launch, StartPoint } from '../sandboxes/launch/launch.ts';
+import type { SnapshotRepository } from '../snapshots/contract.ts';
+import { openSnapshotRepository } from '../snapshots/repository/repository.ts';
+import type { Template } from '../templates/contract.ts';
+import { createMachineBuilder } from '../templates/machine/build.ts';
+import { Machines } from '../templates/machine/machines.ts';
+import { useGuestOverTcp } from '../templates/machine/use-guest.ts';
+import type { Folders } from './folders.ts';
+import type { Vms } from './vms.ts';
+
+/** The snapshots of this node. */
+export function openSnapshots(folders: Folders, clock: Clock, log: Logger): Promise<SnapshotRepository> {
+  return openSnapshotRepository({
+    root: folders.snapshots,
+    verifyDisk: () => Promise.reject(new AenvError('not_served', 'not served yet: verifying disks of snapshots')),
+    ...{ clock, log },
+  });
+}
+
+export interface StartPointsOptions {
+  readonly config: Config;
+  readonly vms: Vms;
+  readonly launch: Launch;
+  readonly volumes: BlockStore;
+  readonly repository: SnapshotRepository;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** What sandboxes start from: the captured machine of their template, or its disk where there is none. */
+export interface StartPoints {
+  of(template: Template): Promise<StartPoint>;
+  close(): Promise<void>;
+}
+
+export function createStartPoints(options: StartPointsOptions): StartPoints {
+  const { config, vms, launch, volumes, repository, clock, log, signal } = options;
+  const { kind, build, cpu } = vms.host;
+  const machines = new Machines({
+    folder: join(config.assets, 'machines'),
+    build: createMachineBuilder({
+      ...{ launch, volumes, useGuest: useGuestOverTcp, clock, log },
+      facts: { vmm: { kind, build }, cpu, ...vms.boot },
+    }),
+    platform: JSON.stringify([vms.host, vms.boot, vms.parts]),
+    ...{ repository, log, signal },
+  });
+  return {
+    async of(template) {
+      const id = config.templates.capture ? await machines.of(template) : undefined;
+      if (id !== undefined) return { kind: 'checkpoint', id };
+      return { kind: 'disk', disk: { kind: 'layers', layers: template.source.layers } };
+    },
+    close: () => machines.close(),
+  };
+}

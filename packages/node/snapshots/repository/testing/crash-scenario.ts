@@ -1,0 +1,32 @@
+/**
+ * Makes, restores, removes and collects snapshots, and ends itself as `kill -9` does at a given point. What is done is told
+ * on stdout, a line each, when it was acknowledged.
+ *
+ *     node crash-scenario.ts FOLDER POINT
+ */
+import { writeSync } from 'node:fs';
+import type { FaultPoint } from '../faults.ts';
+import { BASE_CHANGES, DELTA_CHANGES, Lab } from './lab.ts';
+
+const [folder = '', point] = process.argv.slice(2);
+const lab = await Lab.reopen(folder, {
+  faults: {
+    hit(reached: FaultPoint) {
+      if (reached === point) process.kill(process.pid, 'SIGKILL');
+    },
+  },
+});
+const done = (what: string) => writeSync(1, `${what}\n`);
+
+await lab.snapshot('delta', DELTA_CHANGES);
+done('made delta');
+await lab.snapshot('base', BASE_CHANGES, { asNewBase: true });
+done('made base');
+await lab.repository.gc({ memoryBases: () => [], dropUnusedFiles: true });
+await lab.memoryOf('base');
+for (const id of ['delta', 'old']) {
+  await lab.repository.remove(id);
+  done(`removed ${id}`);
+}
+await lab.repository.gc({ memoryBases: () => [] });
+done('end');

@@ -1,0 +1,38 @@
+import type { BlockStore } from '@aenv/block/contract.ts';
+import type { Logger } from '@aenv/platform/observability/logger.ts';
+import type { SnapshotRepository } from './contract.ts';
+
+export interface SweepOptions {
+  readonly repository: SnapshotRepository;
+  readonly volumes: Pick<BlockStore, 'listSnapshots' | 'removeSnapshot'>;
+  /** ids of the checkpoints of paused sandboxes */
+  readonly needed: ReadonlySet<string>;
+  readonly log: Logger;
+}
+
+/**
+ * Removes what an earlier daemon kept and nobody needs any more: checkpoints of sandboxes that are over or run again,
+ * captured templates (they are taken over again when they are needed), and disks without a manifest. To be called when no
+ * VM runs.
+ */
+export async function sweepSnapshots({ repository, volumes, needed, log }: SweepOptions): Promise<void> {
+  const kept = new Set<string>();
+  let removed = 0;
+  for (const { id, kind } of await repository.list()) {
+    if (kind === 'snapshot' || (kind === 'pause' && needed.has(id))) {
+      kept.add(id);
+      continue;
+    }
+    await repository.remove(id);
+    removed++;
+  }
+  // One that cannot be read may still be mended, and its disk is needed then.
+  for (const { id } of await repository.damaged()) kept.add(id);
+  for (const id of await volumes.listSnapshots()) {
+    if (kept.has(id)) continue;
+    await volumes.removeSnapshot(id);
+    removed++;
+  }
+  const report = await repository.gc({ memoryBases: () => [] });
+  if (removed > 0) log.info('snapshots swept', { removed, ...report });
+}
