@@ -29,7 +29,8 @@ export class StorageHost implements AsyncDisposable {
     this.root = root;
     this.daemon = daemon;
     this.supervisor = supervisor;
-    this.store = createNbdStore({ root: folder,
+    this.store = createNbdStore({
+      root: daemon.root,
       daemon: { call: (operation, args) => this.supervisor.call(operation, args) },
       socketsDir: join(root, 'run', 'nbd'),
       ...(daemon.uid === undefined ? {} : { daemonUid: daemon.uid }),

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BlockStore } from '@aenv/block/contract.ts';
 import { commitLayers } from '@aenv/block/layers/commit/commit.ts';
@@ -107,4 +108,6 @@ async function keepDisk(
   }
   const target = { path: join(folder, DISK_LAYER), uuid: randomUUID(), virtualSize: diskSizeMb * MIB };
   await commitLayers(new LayerPool(), { ...target, layers: own.map(fileLayer), isBottom: false }, signal);
+  // The block daemon reads it as a user of its own; what is in it is no more secret than the image.
+  await chmod(target.path, 0o444);
 }
