@@ -55,9 +55,10 @@ describe('the API', () => {
   });
 
   it('names the feature of routes that are not served yet', async () => {
+    const id = String((await api.request('POST', '/v2/sandboxes', { templateID: 'base' })).body.sandboxID);
     for (const [method, path, feature] of [
-      ['POST', '/sandboxes/i1/pause', 'pausing'],
-      ['PUT', '/sandboxes/i1/network', 'egress'],
+      ['POST', `/sandboxes/${id}/pause`, 'pausing'],
+      ['PUT', `/sandboxes/${id}/network`, 'egress'],
       ['POST', '/v3/templates', 'building'],
       ['DELETE', '/templates/team%2Fname%3Atag', 'deleting'],
       ['DELETE', '/templates/tags', 'tags'],
