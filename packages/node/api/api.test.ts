@@ -110,7 +110,7 @@ describe('the API', () => {
         cpuCount: 1,
         memoryMB: 512,
         diskSizeMB: 10240,
-        envdVersion: '0.5.7',
+        envdVersion: '0.6.13',
         buildID: '2f6a0c8e-5a1b-4e8e-9a55-6f0f5b1f7a10',
         buildCount: 1,
         buildStatus: 'ready',
@@ -130,7 +130,7 @@ describe('the API', () => {
         cpuCount: 1,
         memoryMB: 512,
         diskSizeMB: 10240,
-        envdVersion: '0.5.7',
+        envdVersion: '0.6.13',
       },
     ]);
     for (const alias of ['base', 'default%2Fbase%3Adefault']) {

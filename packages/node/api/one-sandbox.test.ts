@@ -25,7 +25,7 @@ describe('one sandbox', () => {
       memoryMB: 512,
       diskSizeMB: 10240,
       state: 'running',
-      envdVersion: '0.5.7',
+      envdVersion: '0.6.13',
       alias: 'base',
       metadata: { a: 'b' },
       domain: 'sandbox.test',

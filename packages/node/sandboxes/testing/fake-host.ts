@@ -91,7 +91,7 @@ export class FakeHost implements LaunchOptions {
       await this.pass('init', signal);
       this.inits.push(request);
       const number = String(++this.#boots).padStart(12, '0');
-      return { bootId: `00000000-0000-4000-8000-${number}`, envdVersion: '0.5.7' };
+      return { bootId: `00000000-0000-4000-8000-${number}`, envdVersion: '0.6.13' };
     },
   });
 
