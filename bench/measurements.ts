@@ -1,9 +1,10 @@
 import { boot } from './boot/boot.ts';
 import { commands } from './commands/commands.ts';
+import { conversion } from './conversion/conversion.ts';
 import { lifecycle } from './lifecycle/lifecycle.ts';
 import type { Measurement } from './measurement.ts';
 import { memory } from './memory/memory.ts';
 import { proxy } from './proxy/proxy.ts';
 
 /** All measurements, in the order in which they run. */
-export const MEASUREMENTS: readonly Measurement[] = [boot, commands, proxy, memory, lifecycle];
+export const MEASUREMENTS: readonly Measurement[] = [boot, commands, proxy, memory, lifecycle, conversion];

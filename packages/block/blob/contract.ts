@@ -7,7 +7,7 @@ export interface BlobSource {
   readonly size: number;
   /**
    * Reads `target.length` bytes at `offset` if that needs neither the network nor a wait.
-   * @returns false if the bytes are not at hand: `target` is untouched and the caller takes `read`
+   * @returns false if not all of the bytes are at hand: what is in `target` is then undefined, and the caller takes `read`
    * @throws AenvError `layer_corrupt` if a checksum or a length does not hold
    */
   readSync(target: Uint8Array, offset: number): boolean;

@@ -32,6 +32,8 @@ test('the daemon is a user without any right, in all its threads, and cannot bec
     assert.equal(field('Groups')?.trim(), '');
     for (const set of ['CapPrm', 'CapEff', 'CapInh', 'CapAmb']) assert.equal(Number(`0x${field(set)}`), 0, set);
     assert.equal(field('NoNewPrivs'), '1');
+    const stat = await readFile(`/proc/${pid}/task/${thread}/stat`, 'utf8');
+    assert.equal(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16], '-5', 'its turn comes before that of guests');
   }
 });
 

@@ -92,6 +92,9 @@ test('a chain of layers reads like a flat disk, whatever is written, zeroed, fro
         assert.ok((await disk.read(0, SIZE)).equals(model));
         await disk.snapshot();
         await disk.settle();
+        // The indexes of frozen layers are merged in the background.
+        for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
+        assert.ok((await disk.read(0, SIZE)).equals(model), 'after the indexes are merged');
         await checkRanges(disk, model);
         await checkMerged(folder, disk.sealed, model);
       } finally {

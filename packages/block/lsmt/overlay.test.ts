@@ -69,7 +69,8 @@ test('whatever the layers, each sector comes from the topmost layer that knows i
       const model: (string | undefined)[] = new Array(SECTORS * 3).fill(undefined);
       for (const [level, rows] of [...layers.entries()].reverse()) {
         for (const [offset, length, place, mark] of rows) {
-          for (let i = 0; i < length; i++) model[offset + i] = mark === ZEROED ? 'zero' : `${level}:${place + i}`;
+          for (let i = 0; i < length; i++)
+            model[offset + i] = mark === ZEROED ? `zero ${level}:${place}` : `${level}:${place + i}`;
         }
       }
       const merged = mergeAtOnce(layers.map((rows, level) => indexOf(rows).atLevel(level)));
@@ -78,7 +79,8 @@ test('whatever the layers, each sector comes from the topmost layer that knows i
       for (const [offset, length, place, mark] of rowsOf(merged)) {
         assert.ok(offset >= end && length > 0, 'sorted, without overlaps');
         end = offset + length;
-        for (let i = 0; i < length; i++) flat[offset + i] = mark & ZEROED ? 'zero' : `${mark}:${place + i}`;
+        for (let i = 0; i < length; i++)
+          flat[offset + i] = mark & ZEROED ? `zero ${mark & 255}:${place}` : `${mark}:${place + i}`;
       }
       assert.deepEqual(flat, model);
       for (let sector = 0; sector <= end; sector++) {

@@ -122,7 +122,12 @@ export class SectorMap {
         sector = leafEnd;
         continue;
       }
+      if (value === ZERO && this.#leaves[leafNumber] === ZERO_LEAF) {
+        sector = leafEnd;
+        continue;
+      }
       const leaf = this.#ownLeaf(leafNumber);
+      const begin = sector;
       while (sector < leafEnd) {
         const within = sector % GRANULE;
         const step = Math.min(GRANULE - within, leafEnd - sector);
@@ -131,6 +136,9 @@ export class SectorMap {
         if (value !== ZERO) value += step;
         sector += step;
       }
+      const count = leafEnd - begin;
+      if (value === ZERO && count * 4 >= LEAF_SECTORS && leaf.every((at) => at === ZERO))
+        this.#leaves[leafNumber] = ZERO_LEAF;
     }
   }
 

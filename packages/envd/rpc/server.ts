@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Filesystem } from '@aenv/contracts/envd/gen/filesystem_pb.ts';
+import { Filesystem, WatchDirResponseSchema } from '@aenv/contracts/envd/gen/filesystem_pb.ts';
 import { ConnectResponseSchema, Process, StartResponseSchema } from '@aenv/contracts/envd/gen/process_pb.ts';
-import type { DescMessage } from '@bufbuild/protobuf';
+import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf';
 import { filesystemService } from '../filesystem/service.ts';
+import { encodeChange } from '../filesystem/watch/encode-change.ts';
 import { type EventMessage, encodeEvent } from '../process/encode-event.ts';
 import { processService } from '../process/service.ts';
 import { sendJson } from '../server/answer.ts';
@@ -25,7 +26,13 @@ export function createRpcServer(context: EnvdContext): RpcServer {
   ]);
   const methods = new Map([
     ...methodsOf(Process, processService(context), encoders),
-    ...methodsOf(Filesystem, filesystemService(context)),
+    ...methodsOf(
+      Filesystem,
+      filesystemService(context),
+      new Map([
+        [WatchDirResponseSchema, (answer) => encodeChange(answer as MessageInitShape<typeof WatchDirResponseSchema>)],
+      ]),
+    ),
   ]);
   let library: Promise<LibraryServer> | undefined;
   return async (path, request, response) => {

@@ -23,7 +23,8 @@ const SIZE = 32 * 2 ** 20;
 const SAMPLES = Object.values(TORTURE)
   .flatMap(({ layers }) => layers)
   .map((members) => tar(...members))
-  .filter((archive) => archive.length < 200_000 && archive.length > 2048);
+  .filter((archive) => archive.length < 200_000 && archive.length > 2048)
+  .concat(sparseSamples());
 
 test('archives damaged at random become a clean file system or are refused by name, in bounded memory', async () => {
   const start = Date.now();
@@ -57,6 +58,20 @@ test('archives damaged at random become a clean file system or are refused by na
   }
   assert.ok(taken > TIMES / 20 && refused > TIMES / 20, `${taken} taken, ${refused} refused`);
 });
+
+function sparseSamples(): Buffer[] {
+  const sparse = (records: Record<string, string>, data: string) =>
+    tar({
+      name: 'd/x',
+      data,
+      pax: Object.fromEntries(Object.entries(records).map(([k, v]) => [`GNU.sparse.${k}`, v])),
+    });
+  const map = '2\n4096\n5\n9000\n5\n'.padEnd(512, '\0');
+  return [
+    sparse({ size: '100000', map: '0,5,50000,5' }, 'firstlast.'),
+    sparse({ major: '1', minor: '0', name: 'real name', realsize: '20000' }, `${map}firstlast.`),
+  ];
+}
 
 function mendChecksums(archive: Buffer): void {
   for (let at = 0; at + BLOCK <= archive.length; at += BLOCK) {

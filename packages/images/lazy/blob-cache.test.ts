@@ -89,16 +89,21 @@ test('many who want the same part share one request', async () => {
   assert.equal(origin.asked.length, 1);
 });
 
-test('who reads on gets longer requests, who jumps does not', async () => {
-  const blob = await opened();
-  await check(blob, 0, 10);
-  await check(blob, PART, 10);
-  assert.deepEqual(origin.asked, [
-    { offset: 0, length: PART },
-    { offset: PART, length: 16 * PART },
-  ]);
-  await check(blob, 40 * PART, 10);
-  assert.deepEqual(origin.asked.at(-1), { offset: 40 * PART, length: PART });
+test('who reads on gets more and more at a time, who jumps does not', async () => {
+  const cache = await start();
+  const blob = await cache.open({ digest: DIGEST, size: SIZE, origin });
+  const asked = async (part: number) => {
+    origin.asked.length = 0;
+    await check(blob, part * PART, 10);
+    await cache.settle();
+    return origin.asked.reduce((sum, { length }) => sum + length, 0) / PART;
+  };
+  assert.equal(await asked(0), 1);
+  assert.equal(await asked(1), 16);
+  assert.equal(await asked(10), 0);
+  assert.equal(await asked(17), 32);
+  assert.equal(await asked(110), 1);
+  assert.equal(await asked(49), 63, 'without what is there already');
 });
 
 test('what is here is read at once; what is not leaves the target as it was', async () => {

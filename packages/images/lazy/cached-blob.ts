@@ -4,7 +4,8 @@ import type { PartStore } from './cache/part-store.ts';
 import type { Priority, RangeOrigin } from './fetch/origin.ts';
 import type { PatientFetch } from './fetch/patient-fetch.ts';
 import { BlobQueue, type FetchQueue } from './fetch/queue.ts';
-import { MAX_RUN_PARTS, PART, PARTS_PER_CHUNK, partLength, partsOf } from './geometry.ts';
+import { ReadAhead } from './fetch/read-ahead.ts';
+import { PART, partLength, partsOf } from './geometry.ts';
 
 export interface CachedBlobOptions {
   readonly store: PartStore;
@@ -21,6 +22,7 @@ export class CachedBlob {
   readonly size: number;
   readonly #options: CachedBlobOptions;
   readonly #queue: BlobQueue;
+  readonly #readAhead = new ReadAhead();
   #corrupt: AenvError | undefined;
 
   constructor(options: CachedBlobOptions) {
@@ -47,12 +49,12 @@ export class CachedBlob {
   async read(target: Uint8Array, offset: number, priority: Priority): Promise<void> {
     if (this.#corrupt !== undefined) throw this.#corrupt;
     const { first, last } = partsOf(offset, target.length);
+    if (priority === 'foreground') this.#fetchAhead(first, last);
     const reads: Promise<void>[] = [];
     for (let part = first; part <= last; part++) {
       const [begin, end] = slice(part, offset, target.length);
       reads.push(this.#readPart(part, target.subarray(begin, end), offset + begin - part * PART, priority));
     }
-    if (priority === 'foreground') this.#readAhead(first, last);
     // All of them, so that none writes to the target after this has failed.
     for (const result of await Promise.allSettled(reads)) if (result.status === 'rejected') throw result.reason;
   }
@@ -78,16 +80,14 @@ export class CachedBlob {
     target.set(data.subarray(within, within + target.length));
   }
 
-  /** Who reads on from where something is already will go on reading: the request is made longer. */
-  #readAhead(first: number, last: number): void {
+  /** Who reads on from where something is already will go on reading: more is fetched than was asked for. */
+  #fetchAhead(first: number, last: number): void {
     const there = (part: number) => this.store.has(part) || this.#queue.has(part);
-    if (first === 0 || !there(first - 1) || this.store.has(last)) return;
-    const end = Math.min(
-      first + MAX_RUN_PARTS,
-      (Math.floor(first / PARTS_PER_CHUNK) + 1) * PARTS_PER_CHUNK,
-      Math.ceil(this.size / PART),
-    );
-    for (let part = last + 1; part < end; part++) {
+    let miss = first;
+    while (miss <= last && this.store.has(miss)) miss++;
+    if (miss > last) return;
+    const end = this.#readAhead.upTo(miss, miss > 0 && there(miss - 1));
+    for (let part = last + 1; part < Math.min(end, Math.ceil(this.size / PART)); part++) {
       if (!there(part)) void this.#queue.want(part, 'background');
     }
   }

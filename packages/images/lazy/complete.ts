@@ -31,6 +31,8 @@ export async function completeBlob(blob: CachedBlob, signal: AbortSignal): Promi
   const found = `${digest.algorithm}:${hex}`;
   const message = `blob ${header.digest} has the digest ${found} in its registry`;
   blob.condemn(new AenvError('layer_corrupt', message));
+  // What is still coming would be kept after the rest has gone.
+  await blob.idle();
   await blob.store.clear();
   throw new AenvError('digest_mismatch', message);
 }

@@ -210,6 +210,13 @@ test('a registry with passwords of its own takes Basic, and says when they are w
     };
     assert.deepEqual(await read('secret'), DATA);
     await assert.rejects(read('wrong'), { code: 'registry_auth', message: /credentials refused for registry/ });
+    // A login counts at once, also for who had the wrong password before.
+    let now = 'wrong';
+    const later = { find: () => Promise.resolve({ kind: 'password', username: 'me', password: now } as const) };
+    const repository = own.client([host], { credentials: later }).repository(host, 'r');
+    await assert.rejects(bytesOf(repository.blob(BLOB)), { code: 'registry_auth' });
+    now = 'secret';
+    assert.deepEqual(await bytesOf(repository.blob(BLOB)), DATA);
     const nobody = own.client([host]).repository(host, 'r');
     await assert.rejects(bytesOf(nobody.blob(BLOB)), { code: 'registry_auth', message: /there are none for it/ });
   } finally {

@@ -55,9 +55,10 @@ describe('the API', () => {
   });
 
   it('names the feature of routes that are not served yet', async () => {
+    const id = String((await api.request('POST', '/v2/sandboxes', { templateID: 'base' })).body.sandboxID);
     for (const [method, path, feature] of [
-      ['POST', '/sandboxes/i1/pause', 'pausing'],
-      ['PUT', '/sandboxes/i1/network', 'egress'],
+      ['POST', `/sandboxes/${id}/pause`, 'pausing'],
+      ['PUT', `/sandboxes/${id}/network`, 'egress'],
       ['POST', '/v3/templates', 'building'],
       ['DELETE', '/templates/team%2Fname%3Atag', 'deleting'],
       ['DELETE', '/templates/tags', 'tags'],
@@ -109,7 +110,7 @@ describe('the API', () => {
         cpuCount: 1,
         memoryMB: 512,
         diskSizeMB: 10240,
-        envdVersion: '0.5.7',
+        envdVersion: '0.6.13',
         buildID: '2f6a0c8e-5a1b-4e8e-9a55-6f0f5b1f7a10',
         buildCount: 1,
         buildStatus: 'ready',
@@ -129,7 +130,7 @@ describe('the API', () => {
         cpuCount: 1,
         memoryMB: 512,
         diskSizeMB: 10240,
-        envdVersion: '0.5.7',
+        envdVersion: '0.6.13',
       },
     ]);
     for (const alias of ['base', 'default%2Fbase%3Adefault']) {

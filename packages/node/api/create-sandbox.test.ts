@@ -27,7 +27,7 @@ describe('creating a sandbox', () => {
     assert.deepEqual(rest, {
       templateID: 'template000000000000',
       clientID: 'aenv',
-      envdVersion: '0.5.7',
+      envdVersion: '0.6.13',
       alias: 'base',
       envdAccessToken: 'envd-token',
     });

@@ -33,7 +33,7 @@ describe('listing sandboxes', () => {
       memoryMB: 512,
       diskSizeMB: 10240,
       state: 'running',
-      envdVersion: '0.5.7',
+      envdVersion: '0.6.13',
       alias: 'base',
       metadata: { a: 'b' },
     };

@@ -25,7 +25,7 @@ describe('one sandbox', () => {
       memoryMB: 512,
       diskSizeMB: 10240,
       state: 'running',
-      envdVersion: '0.5.7',
+      envdVersion: '0.6.13',
       alias: 'base',
       metadata: { a: 'b' },
       domain: 'sandbox.test',
@@ -47,12 +47,20 @@ describe('one sandbox', () => {
       ['POST', `/sandboxes/${id}/timeout`, { timeout: 5 }],
       ['POST', `/sandboxes/${id}/connect`, { timeout: 5 }],
       ['POST', `/sandboxes/${id}/refreshes`, {}],
+      ['POST', `/sandboxes/${id}/pause`, {}],
+      ['POST', `/sandboxes/${id}/resume`, { timeout: 5 }],
+      ['POST', `/sandboxes/${id}/fork`, {}],
     ] as const) {
       const again = await api.request(method, path, body);
       assert.equal(again.status, 404, path);
       assert.equal(again.body.code, 404);
       assert.equal(again.body.error_code, 'sandbox_not_found');
     }
+  });
+
+  it('is not resumed while it runs', async () => {
+    const answer = await api.request('POST', `/sandboxes/${id}/resume`, { timeout: 5 });
+    assert.deepEqual([answer.status, answer.body.code], [409, 409]);
   });
 
   it('may be named with a client id, and with nothing else', async () => {

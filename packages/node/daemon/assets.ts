@@ -50,13 +50,9 @@ async function loadQemu(config: Config, options: AssetOptions): Promise<QemuInst
   const { findSystemQemu } = await import('@aenv/vmm/qemu/install/system.ts');
   const install = await findSystemQemu(dirname(own), options.signal);
   if (install?.system === own) return install;
-  throw new AenvError(
-    'qemu_missing',
-    `${own} (vmm.qemu) is no qemu-system-x86_64 with a qemu-img beside it that runs`,
-    {
-      remediation: 'Correct `vmm.qemu` (AENV_VMM_QEMU), or leave it out.',
-    },
-  );
+  throw new AenvError('qemu_missing', `${own} (vmm.qemu) is no qemu-system-x86_64 that runs`, {
+    remediation: 'Correct `vmm.qemu` (AENV_VMM_QEMU), or leave it out.',
+  });
 }
 
 async function loadBase(options: AssetOptions): Promise<DiskImage> {

@@ -14,7 +14,7 @@ test('a create hands out id and token, tells envd who it is, and is logged once 
   assert.equal(view.trafficAccessToken, undefined);
   assert.equal(view.state, 'running');
   assert.equal(view.alias, 'base');
-  assert.equal(view.envdVersion, '0.5.7');
+  assert.equal(view.envdVersion, '0.6.13');
   assert.equal(view.endAt.getTime() - view.startedAt.getTime(), 60_000);
   assert.deepEqual(f.sandboxes.get(view.sandboxId), view);
 

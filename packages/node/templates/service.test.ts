@@ -13,7 +13,7 @@ import { Templates } from './service.ts';
 const BUILD: BaseBuild = {
   source: { imageDigest: 'sha256:aa', layers: ['/assets/aa.layer'] },
   start: { envVars: { LANG: 'C.UTF-8' }, user: 'user', workdir: '/home/user' },
-  envdVersion: '0.5.7',
+  envdVersion: '0.6.13',
 };
 
 let home = '';
@@ -53,7 +53,7 @@ test('another root file system, environment or envd is a new build of the same t
   const resolved = templates().resolve('base');
   assert.deepEqual(resolved.source.layers, ['/assets/bb.layer']);
   assert.equal(resolved.spawnCount, 1);
-  assert.notEqual(register({ ...BUILD, envdVersion: '0.6.13' }).buildId, second.buildId);
+  assert.notEqual(register({ ...BUILD, envdVersion: '0.6.14' }).buildId, second.buildId);
 });
 
 test('resolves by id, alias, tag and namespace, in any case', () => {

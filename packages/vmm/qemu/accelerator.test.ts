@@ -19,7 +19,7 @@ async function host(t: TestContext, script: string) {
   await writeFile(system, `#!/bin/sh\necho "$*" >>${runs}\n${script}\n`);
   await chmod(system, 0o755);
   await writeFile(join(folder, 'kvm'), '');
-  const install: QemuInstall = { version: '10.0.2', system, img: '', env: {} };
+  const install: QemuInstall = { version: '10.0.2', system, env: {} };
   const options: ChooseAcceleratorOptions = {
     install,
     kernel: { path: '/kernel', digest: 'k1' },

@@ -6,7 +6,7 @@ import { bootCommandLine, restoreCommandLine } from './command-line.ts';
 import { blockNode, MAX_DRIVES } from './drives.ts';
 import type { QemuInstall } from './install/qemu-install.ts';
 
-const install: QemuInstall = { version: '10.0.2', system: '/q/bin/qemu', img: '', dataDir: '/q/share', env: {} };
+const install: QemuInstall = { version: '10.0.2', system: '/q/bin/qemu', dataDir: '/q/share', env: {} };
 const spec: VmSpec = {
   incarnation: 'i1-a',
   runDir: '/run/aenv/vms/i1-a',
@@ -62,8 +62,8 @@ test('kinds of drives become block nodes', () => {
     export: 'root',
     'reconnect-delay': 30,
   });
-  assert.deepEqual(blockNode('drive1', { kind: 'file', path: '/f', format: 'qcow2', readOnly: false }), {
-    driver: 'qcow2',
+  assert.deepEqual(blockNode('drive1', { kind: 'file', path: '/f', format: 'raw', readOnly: false }), {
+    driver: 'raw',
     'node-name': 'drive1',
     'read-only': false,
     ...rights,

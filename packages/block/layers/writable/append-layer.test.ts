@@ -166,6 +166,62 @@ test('after a sync that failed nothing is promised any more', async () => {
   await frozen.close();
 });
 
+test('a disk that is full when the index is written fails the flush; the next one makes up for it', async () => {
+  let full = false;
+  const files = new PowerCutFiles('/run');
+  const layer = await create(
+    interfering(files, (path, file) => ({
+      ...file,
+      async write(data, position) {
+        if (full && path.endsWith('writable_index')) throw new AenvError('no_space', 'no space');
+        await file.write(data, position);
+      },
+    })),
+  );
+  layer.write(Buffer.alloc(512, 'a'), 0);
+  full = true;
+  await assert.rejects(layer.flush('strict'), isCode('no_space'));
+  await assert.rejects(layer.flush('strict'), isCode('no_space'), 'still nothing is durable');
+  full = false;
+  await layer.flush('strict');
+  layer.write(Buffer.alloc(512, 'b'), 512);
+  const again = await reopenWritableLayer(placeOn(files.cut(() => 0)));
+  assert.equal(read(again, 0, 1024).toString(), 'a'.repeat(512) + '.'.repeat(512));
+});
+
+test('the log in memory is cut when it has grown, also while writes go on, and nothing of it is lost', async () => {
+  const files = new PowerCutFiles('/run');
+  const layer = await createWritableLayer({ ...placeOn(files), uuid: UUID, virtualSize: 2 ** 40 });
+  // A whole disk of 1 TiB is zeroed in 4 MiB of entries.
+  for (let i = 0; i < 2; i++) layer.zero(0, 2 ** 40);
+  assert.ok(files.bytesOf('/run/pending').length > 4 * 2 ** 20);
+  const flushing = layer.flush('strict');
+  let writes = 0;
+  let done = false;
+  const watching = flushing.then(() => {
+    done = true;
+  });
+  while (!done) {
+    layer.write(Buffer.alloc(512, `${++writes}`), (writes % 10) * 512);
+    await new Promise(setImmediate);
+  }
+  await watching;
+  assert.ok(writes > 1);
+  assert.ok(files.bytesOf('/run/pending').length <= 128 + 16 * writes);
+  layer.write(Buffer.alloc(512, 'last'), 0);
+  const expected = read(layer, 0, 8192);
+  const again = await reopenWritableLayer(placeOn(files.kill()));
+  assert.ok(read(again, 0, 8192).equals(expected));
+});
+
+test('a uuid in upper case is the same layer when it is opened again', async () => {
+  const files = new PowerCutFiles('/run');
+  const layer = await createWritableLayer({ ...placeOn(files), uuid: UUID.replace('8', 'A'), virtualSize: SIZE });
+  layer.write(Buffer.alloc(512, 'a'), 0);
+  const again = await reopenWritableLayer(placeOn(files.kill()));
+  assert.equal(read(again, 0, 512).toString(), 'a'.repeat(512));
+});
+
 test('entries of another boot are not replayed', async () => {
   const files = new PowerCutFiles('/run');
   const layer = await create(files);

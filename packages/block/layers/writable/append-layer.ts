@@ -3,6 +3,7 @@ import { MAX_DATA_SECTORS, type SectorMap } from '../../lsmt/sector-map.ts';
 import { type Durability, type FrozenLayer, type LayerPart, SECTOR_SIZE, type WritableLayer } from '../contract.ts';
 import type { LayerFiles, RandomFile } from '../files/contract.ts';
 import { EntryQueue } from './entry-queue.ts';
+import { layerPaths } from './paths.ts';
 import type { PendingLog } from './pending-log.ts';
 import { SealingLayer } from './sealing-layer.ts';
 import { SyncRounds } from './sync-rounds.ts';
@@ -128,7 +129,10 @@ export class AppendLayer implements WritableLayer {
       },
       removeLogs: async () => {
         await Promise.all([index.close(), pending.remove()]);
-        await files.remove(`${this.folder}/writable_index`);
+        await files.remove(layerPaths(this.folder).index);
+      },
+      closeLogs: async () => {
+        await Promise.all([index.close(), pending.close()]);
       },
     });
   }
@@ -187,22 +191,22 @@ export class AppendLayer implements WritableLayer {
     const { data, index, pending } = this.#parts;
     const length = this.#queue.length;
     this.#unsynced = 0;
+    await this.#mustSync(data);
+    // A failure to write, as when the disk is full, loses nothing: the entries are still queued and in the pending log.
+    await index.write(this.#queue.bytes(0, length).slice(), this.#indexEnd);
+    await this.#mustSync(index);
+    this.#indexEnd += length;
+    this.#queue.dropFirst(length);
+    await pending.keepOnly(() => this.#queue.bytes());
+  }
+
+  /** What a sync that failed has left on the disk, nobody knows: the host forgets it, a second one would succeed. */
+  async #mustSync(file: RandomFile): Promise<void> {
     try {
-      await data.sync();
-      await index.write(this.#queue.bytes(0, length).slice(), this.#indexEnd);
-      this.#indexEnd += length;
-      await index.sync();
-      this.#queue.dropFirst(length);
-      await pending.keepOnly(() => this.#queue.bytes());
+      await file.sync();
     } catch (error) {
-      const cause = AenvError.from(error, 'syncing a layer failed');
-      this.#failure ??= new AenvError(
-        'io_failed',
-        `the layer in ${this.folder} could not be synced: ${cause.message}`,
-        {
-          cause,
-        },
-      );
+      const message = `the layer in ${this.folder} could not be synced: ${AenvError.from(error).message}`;
+      this.#failure ??= new AenvError('io_failed', message, { cause: error });
       throw this.#failure;
     }
   }

@@ -1,4 +1,4 @@
-import { MAX_SEGMENT_LENGTH, MAX_WRITE_LENGTH, SEGMENT_SIZE } from '../../lsmt/format.ts';
+import { MAX_WRITE_LENGTH, SEGMENT_SIZE } from '../../lsmt/format.ts';
 import { writeSegment } from '../../lsmt/segment.ts';
 
 /** Index entries in the order of their writes, as the bytes that go to the index file. */
@@ -18,9 +18,12 @@ export class EntryQueue {
     }
   }
 
+  /** Cut at multiples of 4 MiB: whole leaves of a sector map are zeroed in no time when the log is replayed. */
   addZero(sector: number, count: number, place: number): void {
-    for (let done = 0; done < count; done += MAX_SEGMENT_LENGTH) {
-      this.#add(sector + done, Math.min(MAX_SEGMENT_LENGTH, count - done), place, true);
+    for (const end = sector + count; sector < end; ) {
+      const next = Math.min(end, sector - (sector % MAX_WRITE_LENGTH) + MAX_WRITE_LENGTH);
+      this.#add(sector, next - sector, place, true);
+      sector = next;
     }
   }
 

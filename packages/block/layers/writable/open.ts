@@ -40,7 +40,8 @@ const REPLAY_CHUNK = 4 * 2 ** 20;
  * @throws AenvError `no_space`, `io_failed`
  */
 export async function createWritableLayer(options: NewLayer): Promise<WritableLayer> {
-  const { folder, pendingPath, uuid, parentUuid = NULL_UUID, virtualSize, userTag = '', files = hostFiles } = options;
+  const { folder, pendingPath, parentUuid = NULL_UUID, virtualSize, userTag = '', files = hostFiles } = options;
+  const uuid = options.uuid.toLowerCase();
   if (virtualSize % SECTOR_SIZE !== 0 || virtualSize / SECTOR_SIZE > MAX_SECTORS) {
     throw new RangeError(`a disk cannot have ${virtualSize} bytes`);
   }

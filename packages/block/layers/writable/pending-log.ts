@@ -70,25 +70,36 @@ export class PendingLog {
 
   /**
    * All but the given entries are on the disk. Cuts the file where that is cheap: when none is left, or when it has grown.
+   * Where that fails, the file stays longer than it need be, and is cut the next time.
    */
   async keepOnly(left: () => Uint8Array): Promise<void> {
-    if (left().length === 0) {
-      this.#file.truncateSync(HEADER);
-      this.#size = HEADER;
-      return;
+    try {
+      if (left().length === 0) {
+        this.#file.truncateSync(HEADER);
+        this.#size = HEADER;
+      } else if (this.#size >= MAX_SIZE) await this.#rewrite(left);
+    } catch {
+      // What is in the index file too does no harm.
     }
-    if (this.#size < MAX_SIZE) return;
+  }
+
+  async #rewrite(left: () => Uint8Array): Promise<void> {
     const next = `${this.#path}.new`;
     await this.#files.remove(next);
     const file = await this.#files.create(next);
-    // Nothing waits from here on: no entry may be appended to the old file, and the new one is whole when it gets the name.
-    const entries = left();
-    file.writeSync([this.#header, entries], 0);
-    this.#files.renameSync(next, this.#path);
-    const old = this.#file;
-    this.#file = file;
-    this.#size = HEADER + entries.length;
-    await old.close();
+    try {
+      // Nothing waits from here on, so that no entry goes to the old file only; the new one is whole when it gets the name.
+      const entries = left();
+      file.writeSync([this.#header, entries], 0);
+      this.#files.renameSync(next, this.#path);
+      const old = this.#file;
+      this.#file = file;
+      this.#size = HEADER + entries.length;
+      await old.close();
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
   }
 
   async close(): Promise<void> {

@@ -24,6 +24,8 @@ export interface SealingParts {
   readonly synced: () => Promise<void>;
   /** Closes and removes the logs, which the sealed file makes needless. */
   readonly removeLogs: () => Promise<void>;
+  /** Closes them and leaves them where they are, as the layer could not be sealed. */
+  readonly closeLogs: () => Promise<void>;
 }
 
 /** Bytes of one write of the index, so that the thread pool is not held for long. */
@@ -54,7 +56,12 @@ export class SealingLayer implements FrozenLayer {
     this.virtualSize = parts.virtualSize;
     this.#map = parts.map;
     this.index = this.#sort(parts.map);
-    this.durable = this.#seal().finally(() => this.#release());
+    this.durable = this.#seal()
+      .catch(async (error) => {
+        await parts.closeLogs();
+        throw error;
+      })
+      .finally(() => this.#release());
     // Whoever wants to know waits for the promise; nobody has to.
     this.index.catch(() => {});
     this.durable.catch(() => {});

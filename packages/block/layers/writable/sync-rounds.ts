@@ -46,11 +46,22 @@ export class SyncRounds {
   }
 
   #start(): Promise<void> {
+    const before = this.#covered;
     this.#covered = this.#written;
-    const running = this.#round().finally(() => {
-      if (this.#running === running) this.#running = undefined;
-    });
+    const running = this.#once(before);
     this.#running = running;
     return running;
+  }
+
+  async #once(before: number): Promise<void> {
+    try {
+      await this.#round();
+    } catch (error) {
+      // What it should have covered is still to be done.
+      this.#covered = before;
+      throw error;
+    } finally {
+      this.#running = undefined;
+    }
   }
 }

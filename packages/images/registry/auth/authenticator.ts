@@ -54,10 +54,8 @@ export class Authenticator {
       const schemes = challenges.map(({ scheme }) => scheme).join(', ');
       throw this.refused(`asks for ${schemes === '' ? 'nothing that is known' : schemes.slice(0, 80)}`);
     }
-    // The same Basic credentials would be refused again.
-    if (challenge.scheme === 'basic' && rejected !== undefined) throw this.refused('');
     this.#challenge = challenge;
-    await this.#renew(reach);
+    await this.#renew(reach, rejected);
   }
 
   /** The error for a registry that gives nothing for what it is shown. */
@@ -73,32 +71,35 @@ export class Authenticator {
         );
   }
 
-  #renew(reach: Reach): Promise<void> {
-    this.#renewal ??= this.#obtain(reach).finally(() => {
+  #renew(reach: Reach, rejected?: string): Promise<void> {
+    this.#renewal ??= this.#obtain(reach, rejected).finally(() => {
       this.#renewal = undefined;
     });
     return this.#renewal;
   }
 
-  async #obtain(reach: Reach): Promise<void> {
+  async #obtain(reach: Reach, rejected: string | undefined): Promise<void> {
     const credentials = await this.#options.credentials();
     this.#hasCredentials = credentials !== undefined;
     if (credentials?.kind === 'registry-token') {
-      if (this.#current !== undefined) throw this.refused('');
-      this.#current = { header: `Bearer ${credentials.token}`, renewAt: Number.POSITIVE_INFINITY };
-      return;
+      return this.#show(`Bearer ${credentials.token}`, rejected);
     }
     const challenge = this.#challenge;
     if (challenge === undefined) return;
     if (challenge.scheme === 'basic') {
       if (credentials?.kind !== 'password') throw this.refused('');
-      this.#current = { header: basic(credentials), renewAt: Number.POSITIVE_INFINITY };
-      return;
+      return this.#show(basic(credentials), rejected);
     }
     const token = await fetchToken(this.#options.transport, this.#tokenRequest(challenge, credentials, reach));
     if (token === 'refused') throw this.refused('by its token server');
     const now = this.#options.clock.now();
     this.#current = { header: `Bearer ${token.token}`, renewAt: now + token.lifeMs * RENEW_AT };
+  }
+
+  /** What lasts is shown once; it may have been changed since by a login. */
+  #show(header: string, rejected: string | undefined): void {
+    if (header === rejected) throw this.refused('');
+    this.#current = { header, renewAt: Number.POSITIVE_INFINITY };
   }
 
   #tokenRequest(challenge: Challenge, credentials: Credentials | undefined, reach: Reach): TokenRequest {

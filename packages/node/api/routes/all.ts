@@ -18,7 +18,7 @@ export function allRoutes(parts: ApiParts): readonly Route[] {
       document ??= JSON.stringify(openApiDocument(routes, parts.version), null, 2);
       return document;
     }),
-    ...unservedRoutes(),
+    ...unservedRoutes(parts),
     ...apiKeyRoutes(parts),
     ...createSandboxRoutes(parts),
     ...listSandboxesRoutes(parts),

@@ -1,10 +1,11 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Method, Route } from '../http/route.ts';
+import type { ApiParts } from '../parts.ts';
+import { sandboxIdOf } from '../query/sandbox-id.ts';
 
 /** Routes of the E2B API that are known and not served yet, with the feature that they belong to. */
 const UNSERVED: readonly (readonly [Method, string, string])[] = [
   ['POST', '/sandboxes/{sandboxID}/pause', 'pausing sandboxes'],
-  ['POST', '/sandboxes/{sandboxID}/resume', 'pausing sandboxes'],
   ['POST', '/sandboxes/{sandboxID}/fork', 'forking sandboxes'],
   ['POST', '/sandboxes/{sandboxID}/snapshots', 'snapshots'],
   ['GET', '/snapshots', 'snapshots'],
@@ -41,16 +42,38 @@ const UNSERVED: readonly (readonly [Method, string, string])[] = [
   ['GET', '/nodes/{nodeID}', 'listing nodes'],
 ];
 
-/** Answers 501 with the name of the feature, so that a client learns more than "not found". */
-export function unservedRoutes(): readonly Route[] {
-  return UNSERVED.map(([method, path, feature]) => ({
+/**
+ * Answers 501 with the name of the feature, so that a client learns more than "not found". What is asked of a sandbox that
+ * is not there is answered as everywhere else: clients tell the two apart.
+ */
+export function unservedRoutes({ sandboxes }: Pick<ApiParts, 'sandboxes'>): readonly Route[] {
+  return [
+    // Old clients try it when anything else fails; as nothing is paused, what is there runs already.
+    unserved('POST', '/sandboxes/{sandboxID}/resume', 'pausing sandboxes', (param) => {
+      const { sandboxId } = sandboxes.get(sandboxIdOf(param('sandboxID')));
+      throw new AenvError('sandbox_not_running', `Sandbox ${sandboxId} is not paused`);
+    }),
+    ...UNSERVED.map(([method, path, feature]) =>
+      unserved(method, path, feature, (param) => {
+        if (path.startsWith('/sandboxes/{sandboxID}/')) sandboxes.get(sandboxIdOf(param('sandboxID')));
+        throw new AenvError('not_served', `not served yet: ${feature}`);
+      }),
+    ),
+  ];
+}
+
+function unserved(
+  method: Method,
+  path: string,
+  feature: string,
+  refuse: (param: (name: string) => string) => never,
+): Route {
+  return {
     method,
     path,
     summary: `Not served yet: ${feature}`,
     hidden: true,
     answers: [],
-    handle() {
-      throw new AenvError('not_served', `not served yet: ${feature}`);
-    },
-  }));
+    handle: ({ param }) => refuse(param),
+  };
 }

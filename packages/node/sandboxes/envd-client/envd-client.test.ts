@@ -63,11 +63,11 @@ test('init sends the secret and the data, repeats broken and busy answers, retur
     const body = JSON.parse(text);
     assert.equal(body.defaultUser, 'user');
     assert.ok(Math.abs(Date.parse(body.timestamp) - Date.now()) < 5_000);
-    response.writeHead(204, { 'x-aenv-boot-id': BOOT_ID, 'x-envd-version': '0.5.7' }).end();
+    response.writeHead(204, { 'x-aenv-boot-id': BOOT_ID, 'x-envd-version': '0.6.13' }).end();
   });
   try {
     const answer = await client(port).init({ defaultUser: 'user' }, ['secret'], limit(5_000));
-    assert.deepEqual(answer, { bootId: BOOT_ID, envdVersion: '0.5.7' });
+    assert.deepEqual(answer, { bootId: BOOT_ID, envdVersion: '0.6.13' });
     assert.equal(calls, 3);
   } finally {
     server.closeAllConnections();
@@ -78,7 +78,7 @@ test('init sends the secret and the data, repeats broken and busy answers, retur
 test('a refusal, a bad boot id and an endless answer are errors, not retries without end', async () => {
   const answers: RequestListener[] = [
     (_request, response) => response.writeHead(401).end('no'),
-    (_request, response) => response.writeHead(204, { 'x-aenv-boot-id': 'x', 'x-envd-version': '0.5.7' }).end(),
+    (_request, response) => response.writeHead(204, { 'x-aenv-boot-id': 'x', 'x-envd-version': '0.6.13' }).end(),
     (_request, response) => response.writeHead(204, { 'x-aenv-boot-id': BOOT_ID, 'x-envd-version': 'new' }).end(),
   ];
   let handler: RequestListener = () => {};

@@ -148,7 +148,7 @@ export class FakeHost implements LaunchOptions {
       const restored = this.#restoring;
       this.#restoring = undefined;
       const number = String(++this.#boots).padStart(12, '0');
-      return { bootId: restored ?? `00000000-0000-4000-8000-${number}`, envdVersion: '0.5.7' };
+      return { bootId: restored ?? `00000000-0000-4000-8000-${number}`, envdVersion: '0.6.13' };
     },
   });
 

@@ -24,7 +24,7 @@ export const TEMPLATE: Template = {
   updatedAt: new Date(0),
   lastSpawnedAt: null,
   spawnCount: 0,
-  envdVersion: '0.5.7',
+  envdVersion: '0.6.13',
   source: { imageDigest: 'sha256:00', layers: ['/base.layer'] },
   start: { envVars: { FROM: 'template', KEEP: '1' }, user: 'user', workdir: '/home/user' },
 };

@@ -6,7 +6,7 @@ const FIRMWARE = /^(qboot\.rom|pvh\.bin|kvmvapic\.bin|linuxboot.*\.bin|multiboot
 /** Of the loadable modules only the accelerators are used: no display, no sound, no USB. */
 const MODULES = /^accel-.*\.so$/;
 const LIBRARIES = /\.so(\.[\d.]+)?$/;
-const PROGRAMS: readonly string[] = ['qemu-system-x86_64', 'qemu-img'];
+const PROGRAM = 'qemu-system-x86_64';
 const TRIPLET = 'x86_64-linux-gnu';
 
 /**
@@ -15,7 +15,7 @@ const TRIPLET = 'x86_64-linux-gnu';
  */
 export async function collectFiles(root: string, target: string): Promise<void> {
   const usrLib = join(root, 'usr', 'lib', TRIPLET);
-  await move(join(root, 'usr', 'bin'), join(target, 'bin'), (name) => PROGRAMS.includes(name));
+  await move(join(root, 'usr', 'bin'), join(target, 'bin'), (name) => name === PROGRAM);
   await move(join(usrLib, 'qemu'), join(target, 'modules'), (name) => MODULES.test(name));
   await move(join(root, 'usr', 'share', 'qemu'), join(target, 'share'), (name) => FIRMWARE.test(name));
   for (const folder of [join(root, 'lib', TRIPLET), usrLib]) {

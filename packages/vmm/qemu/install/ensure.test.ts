@@ -20,7 +20,6 @@ async function host(t: TestContext, system: string | undefined, suites: Readonly
   t.after(() => rm(root, { recursive: true }));
   if (system !== undefined) {
     await program(join(root, 'bin', 'qemu-system-x86_64'), system);
-    await program(join(root, 'bin', 'qemu-img'), system);
   }
   const warnings: string[] = [];
   const downloads: string[] = [];
@@ -62,7 +61,6 @@ test('the host’s own QEMU is taken where it is new enough', async (t) => {
   const { root, options, warnings, downloads } = await host(t, '8.2.0', {});
   const install = await ensureQemu(options);
   assert.equal(install.system, join(root, 'bin', 'qemu-system-x86_64'));
-  assert.equal(install.img, join(root, 'bin', 'qemu-img'));
   assert.deepEqual([install.version, warnings, downloads], ['8.2.0', [], []]);
 });
 
@@ -77,7 +75,7 @@ test('else the backports are unpacked beside it, with what VMs need and nothing 
     QEMU_MODULE_DIR: join(folder, 'modules'),
     LD_LIBRARY_PATH: join(folder, 'lib'),
   });
-  assert.deepEqual((await readdir(join(folder, 'bin'))).sort(), ['qemu-img', 'qemu-system-x86_64']);
+  assert.deepEqual((await readdir(join(folder, 'bin'))).sort(), ['qemu-system-x86_64']);
   assert.deepEqual(await readdir(join(folder, 'share')), ['qboot.rom']);
   assert.deepEqual(await readdir(join(folder, 'lib')), ['libfuse3.so.3']);
   assert.deepEqual(warnings, []);

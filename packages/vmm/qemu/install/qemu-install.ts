@@ -4,11 +4,9 @@ export interface QemuInstall {
   readonly version: string;
   /** absolute path of qemu-system-x86_64 */
   readonly system: string;
-  /** absolute path of qemu-img of the same version */
-  readonly img: string;
   /** folder with the firmware of the same version; the binary's own when absent */
   readonly dataDir?: string;
-  /** what both programs need in their environment to find modules and libraries */
+  /** what it needs in its environment to find modules and libraries */
   readonly env: Readonly<Record<string, string>>;
 }
 

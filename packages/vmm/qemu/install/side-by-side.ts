@@ -9,8 +9,8 @@ import { collectFiles } from './collect-files.ts';
 import type { QemuInstall } from './qemu-install.ts';
 import { askVersion } from './version.ts';
 
-/** Packages that hold the two programs; what else these need comes as dependencies. */
-export const QEMU_PACKAGES: readonly string[] = ['qemu-system-x86', 'qemu-utils'];
+/** The package that holds the program; what else it needs comes as dependencies. */
+export const QEMU_PACKAGES: readonly string[] = ['qemu-system-x86'];
 
 export interface SideBySideRequest {
   /** the install is the folder `qemu-SUITE` in it, complete or absent */
@@ -87,12 +87,12 @@ function installFolder(assetsDir: string, suite: string): string {
 }
 
 async function inspect(folder: string, signal?: AbortSignal): Promise<QemuInstall> {
-  const [system, img] = [join(folder, 'bin', 'qemu-system-x86_64'), join(folder, 'bin', 'qemu-img')];
+  const system = join(folder, 'bin', 'qemu-system-x86_64');
   const env = { QEMU_MODULE_DIR: join(folder, 'modules'), LD_LIBRARY_PATH: join(folder, 'lib') };
   const firmware = await readdir(join(folder, 'share'));
   const version = await askVersion(system, env, signal);
   if (version === undefined || !firmware.includes('qboot.rom')) {
     throw new AenvError('qemu_missing', `the QEMU packages in ${folder} are not complete`);
   }
-  return { version, system, img, dataDir: join(folder, 'share'), env };
+  return { version, system, dataDir: join(folder, 'share'), env };
 }

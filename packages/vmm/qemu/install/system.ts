@@ -4,14 +4,13 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { QemuInstall } from './qemu-install.ts';
 import { askVersion } from './version.ts';
 
-/** The host's own QEMU, or undefined when it has none, or one without qemu-img or that does not run. */
+/** The host's own QEMU, or undefined when it has none, or one that does not run. */
 export async function findSystemQemu(searchPath: string, signal?: AbortSignal): Promise<QemuInstall | undefined> {
   const system = await findProgram('qemu-system-x86_64', searchPath);
-  const img = await findProgram('qemu-img', searchPath);
-  if (system === undefined || img === undefined) return undefined;
+  if (system === undefined) return undefined;
   try {
     const version = await askVersion(system, {}, signal);
-    return version === undefined ? undefined : { version, system, img, env: {} };
+    return version === undefined ? undefined : { version, system, env: {} };
   } catch (error) {
     if (error instanceof AenvError) return undefined;
     throw error;

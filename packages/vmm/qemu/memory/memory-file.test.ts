@@ -13,7 +13,7 @@ async function folderOf(t: TestContext): Promise<string> {
 
 const uid = process.getuid?.() ?? 0;
 const spec = (incarnation: string, memoryMb: number) => ({ incarnation, memoryMb, network: { uid } });
-const install = (version: string) => ({ version, system: '', img: '', env: {} });
+const install = (version: string) => ({ version, system: '', env: {} });
 
 test('VMs of one size share one file of holes that nobody may write, also when they start at once', async (t) => {
   const folder = await folderOf(t);

@@ -85,7 +85,7 @@ export class Lab implements AsyncDisposable {
       cpu: HOST.cpu,
       kernel: { digest: 'k', path: join(this.folder, 'kernel') },
       toolsDrive: { digest: 't', path: join(this.folder, 'tools') },
-      envd: { hostSecret: 'secret', version: '0.5.7', bootId: 'boot' },
+      envd: { hostSecret: 'secret', version: '0.6.13', bootId: 'boot' },
       ...change,
     };
   }
