@@ -117,7 +117,12 @@ async function writeDisk(image: OciImage, path: string, sizeBytes: number, optio
   for (const [at, layer] of image.layers.entries()) {
     const { digest, sizeBytes: bytes } = layer;
     options.log.info('unpacking layer', { layer: `${at + 1}/${image.layers.length}`, bytes, digest });
-    await applyLayer(tree, archiveOf(layer, options.signal), disk, options.signal === undefined ? {} : { signal: options.signal });
+    await applyLayer(
+      tree,
+      archiveOf(layer, options.signal),
+      disk,
+      options.signal === undefined ? {} : { signal: options.signal },
+    );
   }
   options.signal?.throwIfAborted();
   const start = await prepareRoot(new ImageFiles(tree, disk, disk), image.config);

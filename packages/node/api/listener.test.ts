@@ -49,7 +49,7 @@ describe('the API on a socket', () => {
     const request = head('POST /sandboxes', 'Transfer-Encoding: chunked', 'Connection: close');
     const text = await exchange(request, 'd\r\n{"templateID"', '\r\n7\r\n:"base"\r\n1', '\r\n}\r\n0\r\n', '\r\n');
     assert.deepEqual(statuses(text), [201]);
-    assert.match(text, /"envdVersion":"0\.5\.7"/);
+    assert.match(text, /"envdVersion":"0\.6\.13"/);
     assert.equal(api.sandboxes.created[0]?.template, 'base');
   });
 
