@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -118,4 +118,42 @@ test('what a dead daemon has left is no obstacle, and only one daemon has the di
     code: 'block_daemon_failed',
     message: /another block daemon owns/,
   });
+});
+
+test('a daemon that does not answer is replaced, and its disks are served again', async () => {
+  await using host = await StorageHost.open({ supervisor: { hungMs: 1_500 } });
+  const disk = await host.store.create('stuck', { origin: EMPTY, sizeBytes: SIZE });
+  const source = await disk.attach(uid);
+  assert.ok(source.kind === 'nbd');
+  const before = await host.supervisor.pid();
+  process.kill(before, 'SIGSTOP');
+  assert.deepEqual((await host.supervisor.call('list', {})).disks, ['stuck']);
+  assert.notEqual(await host.supervisor.pid(), before);
+  await using client = await reconnect(source.socket);
+  assert.equal((await client.read(0, 4096)).length, 4096);
+  await disk.remove();
+});
+
+test('a daemon that cannot be started is told by name, and is there again when it can', async () => {
+  await using host = await StorageHost.open({ supervisor: { patienceMs: 1_000 } });
+  const records = join(host.daemon.root, 'disks');
+  await writeFile(join(records, 'broken.json'), '{}');
+  await host.killDaemon();
+  await assert.rejects(host.supervisor.call('list', {}), { code: 'block_daemon_failed' });
+  const told = /the record .*broken\.json cannot be read/;
+  const limit = Date.now() + 30_000;
+  while (!told.test(await readFile(host.logFile, 'utf8'))) {
+    assert.ok(Date.now() < limit, 'the log tells why');
+    await delay(50);
+  }
+  await rm(join(records, 'broken.json'));
+  const deadline = Date.now() + 30_000;
+  for (;;) {
+    try {
+      assert.deepEqual((await host.supervisor.call('list', {})).disks, []);
+      break;
+    } catch (error) {
+      if (Date.now() > deadline) throw error;
+    }
+  }
 });

@@ -16,10 +16,14 @@ export interface SupervisorOptions {
   readonly logFile: string;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** A daemon that has not answered for so long is taken for hung and replaced; default 20,000 `ms`, as VMs wait for 30 s. */
+  readonly hungMs?: number;
+  /** How long a request waits for a daemon that is being started again; default 30,000 `ms`. */
+  readonly patienceMs?: number;
 }
 
-/** A daemon that does not answer for so long is taken for hung and replaced; VMs wait for 30 s. */
 const HUNG_MS = 20_000;
+const PATIENCE_MS = 30_000;
 const PING_MS = 5_000;
 /** How long one that was told to end may take. */
 const END_MS = 10_000;
@@ -61,7 +65,7 @@ export class BlockdSupervisor {
   /** Asks the daemon, after its restart if it is just being restarted. @throws AenvError as the operation does */
   async call<O extends Operation>(operation: O, args: OperationRequest<O>): Promise<OperationResult<O>> {
     for (;;) {
-      const { connection } = await this.#running;
+      const { connection } = await this.#connected();
       try {
         return await connection.call(operation, args);
       } catch (error) {
@@ -71,6 +75,18 @@ export class BlockdSupervisor {
         await delay(5);
       }
     }
+  }
+
+  async #connected(): Promise<RunningBlockd> {
+    const limit = new AbortController();
+    try {
+      const patience = delay(this.#options.patienceMs ?? PATIENCE_MS, undefined, { signal: limit.signal });
+      const running = await Promise.race([this.#running, patience]);
+      if (running !== undefined) return running;
+    } finally {
+      limit.abort();
+    }
+    throw new AenvError('block_daemon_failed', 'the block daemon has ended, and cannot be started again so far');
   }
 
   /** Pid of the daemon, which may be another one a moment later. */
@@ -108,14 +124,15 @@ export class BlockdSupervisor {
 
   /** Waits for the end of the connection, and ends a daemon that does not answer any more. */
   async #untilGone({ connection, state }: RunningBlockd): Promise<void> {
+    const { hungMs = HUNG_MS } = this.#options;
     const gone = connection.closed.then(() => true);
     while (!this.#end.signal.aborted) {
-      if (await Promise.race([gone, delay(PING_MS, false, { ref: false })])) return;
+      if (await Promise.race([gone, delay(Math.min(PING_MS, hungMs), false, { ref: false })])) return;
       const ping = connection.call('hello', {}).then(
         () => 'answered',
         () => 'gone',
       );
-      if ((await Promise.race([ping, delay(HUNG_MS, 'hung', { ref: false })])) !== 'hung') continue;
+      if ((await Promise.race([ping, delay(hungMs, 'hung', { ref: false })])) !== 'hung') continue;
       this.#options.log.error('the block daemon does not answer and is ended', { pid: state.process.pid });
       connection.close();
     }

@@ -12,6 +12,7 @@ const DATA = randomBytes(300_000);
 const BLOB = { digest: digestOf(DATA), size: DATA.length };
 const USER: Credentials = { kind: 'password', username: 'me', password: 'canary-secret' };
 
+const soak = process.env.AENV_SOAK === '1';
 let fixture: RegistryFixture;
 
 before(async () => {
@@ -80,12 +81,12 @@ test('a token is got once for many requests, for the scope that the registry ask
 
 test('a token that ends while a blob comes is renewed, and the blob goes on', async () => {
   const tokens = await tokenFront();
-  tokens.lifeSeconds = 1;
+  tokens.lifeSeconds = soak ? 3 : 1;
   tokens.blobRule = async (exchange) => {
     if (exchange.headers.range === undefined) {
       exchange.response.writeHead(200, { 'content-length': String(DATA.length) });
       exchange.response.write(DATA.subarray(0, 100_000));
-      await delay(1200);
+      await delay(soak ? 10_000 : 1200);
       exchange.response.destroy();
     }
   };

@@ -209,7 +209,7 @@ async function recoverHost(
     hasCheckpoint: (id) => hasCheckpoint(repository, volumes, id),
     runtimeDir: folders.runtime,
     vmDir: folders.vms,
-    vmFileDirs: [{ path: folders.serial }, { path: folders.memory, keep: /^zero-\d+\.mem$/ }],
+    vmFileDirs: [{ path: folders.serial }, { path: folders.disks }, { path: folders.memory, keep: /^zero-\d+\.mem$/ }],
     removeNetwork: async () => {
       const removed = await removeStrays({ runtimeDir: folders.runtime, clock: systemClock, log });
       return Object.values(removed).reduce((sum: number, count: number) => sum + count, 0);

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type { FrozenLayer, LayerStack, WritableLayer } from '../../layers/contract.ts';
 import { fileLayer, type LayerPool } from '../../layers/stack/pool.ts';
 import { reopenWritableLayer } from '../../layers/writable/open.ts';
@@ -60,17 +61,24 @@ export class LayerOpener {
   async open({ disk, sizeBytes, durability, layers, uppers }: OpenDisk): Promise<Opened> {
     const [first, second] = uppers;
     if (first === undefined) throw new AenvError('internal', `disk ${disk} has no upper`);
-    const next = second === undefined ? undefined : await this.reopen(second);
-    if (next === undefined || second === undefined || !(await this.#isSwapped(first, next))) {
-      const upper = await this.reopen(first);
-      const stack = await this.openStack(layers);
-      const volume = new LayeredVolume({ id: disk, size: sizeBytes, durability, stack, upper });
-      return { volume, prepared: next, layers, uppers };
-    }
-    const chain = [...layers, { kind: 'own', layer: first } as const];
+    await using undo = new Rollback();
+    const reopen = async (layer: string) => {
+      const upper = await this.reopen(layer);
+      undo.add(() => upper.close());
+      return upper;
+    };
+    const next = second === undefined ? undefined : await reopen(second);
+    const isSwapped = next !== undefined && (await this.#isSwapped(first, next));
+    const upper = isSwapped ? next : await reopen(first);
+    const chain = isSwapped ? [...layers, { kind: 'own', layer: first } as const] : layers;
     const stack = await this.openStack(chain);
-    const volume = new LayeredVolume({ id: disk, size: sizeBytes, durability, stack, upper: next });
-    return { volume, prepared: undefined, layers: chain, uppers: [second] };
+    undo.keep();
+    return {
+      volume: new LayeredVolume({ id: disk, size: sizeBytes, durability, stack, upper }),
+      prepared: isSwapped ? undefined : next,
+      layers: chain,
+      uppers: isSwapped ? uppers.slice(1) : uppers,
+    };
   }
 
   /** Opens read-only layers; those that a crash kept from being sealed are read as they are, and sealed meanwhile. */

@@ -11,11 +11,12 @@ import { findBlockd } from '../../blockd/process/state.ts';
 import type { BlockStore } from '../../contract.ts';
 import { LayerWriter } from '../../layers/commit/layer-writer.ts';
 import { createNbdStore } from '../nbd-store.ts';
-import { BlockdSupervisor } from '../supervisor.ts';
+import { BlockdSupervisor, type SupervisorOptions } from '../supervisor.ts';
 
 export interface HostOptions {
   readonly uid?: number;
   readonly daemon?: Partial<BlockdArguments>;
+  readonly supervisor?: Pick<SupervisorOptions, 'hungMs' | 'patienceMs'>;
 }
 
 /** A node's part of storage with a block daemon of its own, all gone when it is disposed of. */
@@ -53,7 +54,7 @@ export class StorageHost implements AsyncDisposable {
       ...options.daemon,
     };
     try {
-      return new StorageHost(root, daemon, await openSupervisor(root, daemon));
+      return new StorageHost(root, daemon, await openSupervisor(root, daemon, options.supervisor));
     } catch (error) {
       const log = await readFile(join(root, 'blockd.log'), 'utf8').catch(() => '');
       await rm(root, { recursive: true, force: true });
@@ -96,11 +97,16 @@ export class StorageHost implements AsyncDisposable {
   }
 }
 
-function openSupervisor(root: string, daemon: BlockdArguments): Promise<BlockdSupervisor> {
+function openSupervisor(
+  root: string,
+  daemon: BlockdArguments,
+  times: HostOptions['supervisor'] = {},
+): Promise<BlockdSupervisor> {
   return BlockdSupervisor.open({
     daemon,
     logFile: join(root, 'blockd.log'),
     log: silentLogger,
     metrics: silentMetrics,
+    ...times,
   });
 }

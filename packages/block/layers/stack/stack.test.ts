@@ -8,6 +8,8 @@ import { openFile } from '../../blob/file-source.ts';
 import { isCode } from '../../testing/is-code.ts';
 import { commitLayers } from '../commit/commit.ts';
 import { LayerWriter } from '../commit/layer-writer.ts';
+import type { FrozenLayer, WritableLayer } from '../contract.ts';
+import { createWritableLayer } from '../writable/open.ts';
 import { fileLayer, LayerPool, type LayerRef } from './pool.ts';
 
 const SIZE = 2 ** 20;
@@ -150,6 +152,61 @@ test('neighbouring data is one range, whatever layers it comes from', async () =
       { offset: 65_536, length: 4096 },
     ],
   );
+  await stack.close();
+});
+
+test('layers that were frozen a moment ago are read at once, over each other and over what is not at hand', async () => {
+  const bottom = await layer(20, 0, [
+    ['a', 0],
+    ['b', 4096],
+    ['c', 8192],
+  ]);
+  let stack = await new LayerPool().openStack([remote(bottom, { opened: 0, closed: 0 })]);
+  const frozen: FrozenLayer[] = [];
+  const freeze = async (n: number, change: (upper: WritableLayer) => void) => {
+    const upper = await createWritableLayer({
+      folder: join(folder, `upper-${n}`),
+      pendingPath: join(folder, `pending-${n}`),
+      uuid: uuid(n),
+      virtualSize: SIZE,
+    });
+    change(upper);
+    const before = stack;
+    frozen.push(upper.freeze());
+    stack = before.over(frozen.at(-1) ?? assert.fail());
+    await before.close();
+  };
+  await freeze(21, (upper) => {
+    upper.zero(4096, 8192);
+    upper.write(Buffer.alloc(4096, 'd'), 16_384);
+  });
+  await freeze(22, (upper) => {
+    upper.write(Buffer.alloc(512, 'e'), 8192);
+    upper.zero(16_384, 512);
+  });
+  const expected = Buffer.alloc(24_576);
+  expected.fill('a', 0, 4096).fill('e', 8192, 8704).fill('d', 16_896, 20_480);
+  const ranges = [
+    { offset: 0, length: 4096 },
+    { offset: 8192, length: 512 },
+    { offset: 16_896, length: 3584 },
+  ];
+  const check = async (when: string) => {
+    assert.equal(stack.readSync(Buffer.alloc(4096), 0), false, 'the lowest layer is not at hand');
+    const upper = Buffer.alloc(24_576 - 4096, 'x');
+    assert.equal(stack.readSync(upper, 4096), true);
+    assert.ok(upper.equals(expected.subarray(4096)), when);
+    const all = Buffer.alloc(24_576, 'x');
+    await stack.read(all, 0);
+    assert.ok(all.equals(expected), when);
+    assert.deepEqual([...stack.dataRanges(0, SIZE)], ranges, when);
+  };
+  await check('from the maps');
+  await Promise.all(frozen.map((layer) => layer.durable));
+  for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
+  await check('merged');
+  await Promise.all(frozen.map((layer) => layer.close()));
+  await check('by the use of the stack alone');
   await stack.close();
 });
 

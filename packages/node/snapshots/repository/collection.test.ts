@@ -135,3 +135,73 @@ test('snapshots are opened, made and removed while garbage is collected', async 
   const { bases, chunks } = await inventory(lab);
   assert.deepEqual([bases, chunks], [1, 1]);
 });
+
+test('a delta that is merged gives the same memory; whoever had it open goes on, and captures are small again', async () => {
+  await using lab = await Lab.open();
+  const large: Change[] = [{ page: 700, count: 600, value: 3 }];
+  await lab.snapshot('template', FIRST, { asNewBase: true });
+  const before = await lab.snapshot('a', large, {
+    memoryBase: await lab.baseFileOf('template'),
+    asNewBase: false,
+  });
+  assert.ok(before.memory.delta !== undefined);
+  const wanted = await lab.memoryOf('a');
+  const opened = await lab.repository.open('a', HOST);
+  await Promise.all([lab.repository.mergeDelta('a'), lab.repository.mergeDelta('a')]);
+  await lab.repository.mergeDelta('a');
+  assert.ok((await readMemoryOf(opened.image)).equals(wanted));
+  await opened.close();
+  const after = await lab.repository.get('a');
+  assert.deepEqual(after, { ...before, memory: { memoryMb: before.memory.memoryMb, base: after.memory.base } });
+  assert.ok((await lab.memoryOf('a')).equals(wanted));
+  assert.deepEqual((await readdir(join(lab.root, 'by-id', 'a'))).sort(), ['device.state', 'manifest.json']);
+  const next = await lab.snapshot('b', SECOND, { memoryBase: await lab.baseFileOf('a') });
+  assert.equal(next.memory.delta?.dataBytes, 2 * 4096);
+  await assert.rejects(lab.repository.mergeDelta('none'), { code: 'snapshot_not_found' });
+});
+
+test('a snapshot that is removed while its delta is merged does not come back', async () => {
+  let reached = () => {};
+  const merging = new Promise<void>((resolve) => {
+    reached = resolve;
+  });
+  const { promise: removed, resolve: goOn } = Promise.withResolvers<void>();
+  await using lab = await Lab.open({
+    faults: {
+      async hit(point) {
+        if (point !== 'snapshot.merge.before_rename') return;
+        reached();
+        await removed;
+      },
+    },
+  });
+  await lab.snapshot('a', FIRST);
+  const merge = lab.repository.mergeDelta('a');
+  await merging;
+  await lab.repository.remove('a');
+  goOn();
+  await merge;
+  assert.deepEqual(await lab.repository.list(), []);
+  await lab.repository.gc(NOTHING);
+  assert.deepEqual(await inventory(lab), EMPTY);
+});
+
+test('a snapshot is opened again and again while its delta is merged', async () => {
+  await using lab = await Lab.open();
+  await lab.snapshot('template', FIRST, { asNewBase: true });
+  const memoryBase = await lab.baseFileOf('template');
+  for (let round = 0; round < 3; round++) {
+    const id = `a-${round}`;
+    await lab.snapshot(id, SECOND, { memoryBase });
+    const wanted = await lab.memoryOf(id);
+    let merged = false;
+    const merge = lab.repository.mergeDelta(id).then(() => {
+      merged = true;
+    });
+    const opener = async () => {
+      while (!merged) assert.ok((await lab.memoryOf(id)).equals(wanted));
+    };
+    await Promise.all([merge, opener(), opener()]);
+    assert.ok((await lab.memoryOf(id)).equals(wanted));
+  }
+});

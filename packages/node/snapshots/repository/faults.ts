@@ -9,6 +9,8 @@ export const FAULT_POINTS = [
   'snapshot.commit.manifest_written',
   'snapshot.commit.before_rename',
   'snapshot.commit.after_rename',
+  'snapshot.merge.before_rename',
+  'snapshot.merge.after_rename',
   'snapshot.remove.before_unlink',
   'snapshot.remove.after_unlink',
   'snapshot.materialise.before_rename',

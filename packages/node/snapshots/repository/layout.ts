@@ -18,6 +18,8 @@ export interface RepositoryFolders {
 }
 
 export const MANIFEST_FILE = 'manifest.json';
+/** one that is to replace the other */
+export const NEXT_MANIFEST_FILE = 'manifest.next';
 export const DEVICE_STATE_FILE = 'device.state';
 export const DELTA_FILE = 'memory.delta';
 

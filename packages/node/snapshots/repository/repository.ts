@@ -28,6 +28,7 @@ import { MemoryBases } from './bases/memory-bases.ts';
 import { LocalFolder } from './chunks/local-folder.ts';
 import { type Captured, commitDraft } from './commit/commit.ts';
 import { Draft } from './commit/draft.ts';
+import { mergeDelta } from './commit/merge-delta.ts';
 import { isHole, parentBase } from './commit/parent-base.ts';
 import { DeltaWriter } from './delta/delta-writer.ts';
 import { type Faults, noFaults } from './faults.ts';
@@ -41,6 +42,7 @@ import {
   repositoryFolders,
 } from './layout.ts';
 import { SharedLock } from './locks/shared-lock.ts';
+import { SingleFlight } from './locks/single-flight.ts';
 import { Uses } from './locks/uses.ts';
 import { readAll, readManifest } from './manifest/shelf.ts';
 import { openSnapshot } from './open/open-snapshot.ts';
@@ -88,6 +90,11 @@ class Repository implements SnapshotRepository {
   readonly #snapshotUses = new Uses();
   /** snapshots that are removed when their last use ends, by id; with their folders */
   readonly #removed = new Map<string, string>();
+  /** deltas that were merged, by id; removed when the last use of the snapshot ends */
+  readonly #superseded = new Map<string, string>();
+  /** ids of snapshots whose removal has begun */
+  readonly #ending = new Set<string>();
+  readonly #merges = new SingleFlight<void>();
   /** ids of drafts */
   readonly #drafts = new Set<string>();
   /** ids of snapshots that go with this process */
@@ -158,11 +165,15 @@ class Repository implements SnapshotRepository {
   async open(id: string, host: HostFacts): Promise<OpenSnapshot> {
     await using taken = new Rollback();
     taken.add(this.#use(id));
-    const { memory } = await this.get(id);
-    const release = this.#baseUses.take(baseOf({ memory }));
-    taken.add(() => void release());
-    // Again: it may have been removed, and its base collected, before the use began.
-    const manifest = await this.get(id);
+    let manifest: SnapshotManifest;
+    let read = await this.get(id);
+    do {
+      manifest = read;
+      const release = this.#baseUses.take(baseOf(manifest));
+      taken.add(() => void release());
+      // Again: before the use began, it may have been removed and its base collected, or its delta merged.
+      read = await this.get(id);
+    } while (baseOf(read) !== baseOf(manifest));
     const opened = await openSnapshot(this.#bases, manifest, this.#folderOf(id), host);
     taken.add(() => opened.close());
     const owned = taken.keep();
@@ -181,11 +192,26 @@ class Repository implements SnapshotRepository {
     });
   }
 
+  async mergeDelta(id: string): Promise<void> {
+    await this.get(id);
+    const endUse = this.#use(id);
+    try {
+      const parts = { bases: this.#bases, faults: this.#options.faults, isRemoved: () => this.#ending.has(id) };
+      await this.#merges.run(id, async () => {
+        const delta = await this.#lock.shared(() => mergeDelta(parts, this.#folderOf(id), id));
+        if (delta !== undefined) this.#superseded.set(id, delta);
+      });
+    } finally {
+      await endUse();
+    }
+  }
+
   async remove(id: string): Promise<void> {
     if (!isSnapshotId(id)) return;
     const folder = this.#folderOf(id);
     if (!(await exists(folder))) return;
     const { faults } = this.#options;
+    this.#ending.add(id);
     try {
       await faults.hit('snapshot.remove.before_unlink');
       // Without its manifest it is none; the rest may wait.
@@ -193,6 +219,7 @@ class Repository implements SnapshotRepository {
       await syncFolder(folder);
       await faults.hit('snapshot.remove.after_unlink');
     } catch (error) {
+      this.#ending.delete(id);
       throw ioError(error, folder);
     }
     this.#removed.set(id, folder);
@@ -247,7 +274,11 @@ class Repository implements SnapshotRepository {
   #use(id: string): () => Promise<void> {
     const end = this.#snapshotUses.take(id);
     return async () => {
-      if (end() && this.#removed.has(id)) await this.#removeFolder(id);
+      if (!end()) return;
+      const delta = this.#superseded.get(id);
+      this.#superseded.delete(id);
+      if (delta !== undefined) await rm(delta, { force: true });
+      if (this.#removed.has(id)) await this.#removeFolder(id);
     };
   }
 
@@ -256,6 +287,7 @@ class Repository implements SnapshotRepository {
     if (folder === undefined) return;
     await rm(folder, { recursive: true, force: true });
     this.#removed.delete(id);
+    this.#ending.delete(id);
     this.#transient.delete(id);
   }
 }

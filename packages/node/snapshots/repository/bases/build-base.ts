@@ -6,6 +6,7 @@ import type { Faults } from '../faults.ts';
 import { BoundedTasks } from '../in-parallel.ts';
 import type { BaseFile } from './base-file.ts';
 import { ChunkAssembler } from './chunk-assembler.ts';
+import { ChunkBuffers } from './chunk-buffers.ts';
 import { CHUNK_BYTES, chunkSize, describeBase, type MemoryBase } from './memory-base.ts';
 import { readFully } from './pages.ts';
 
@@ -44,21 +45,24 @@ async function build(
   const digests = new Map(parent.chunks);
   const unchanged = new Set(parent.chunks.keys());
   const tasks = new BoundedTasks(PARALLEL);
-  const readParent = async (index: number, chunk: Buffer) => {
-    if (parentFile === undefined || !parent.chunks.has(index)) return;
+  const buffers = new ChunkBuffers();
+  const before = async (index: number) => {
+    const chunk = buffers.take(chunkSize(sizeBytes, index));
+    if (parentFile === undefined || !parent.chunks.has(index)) return chunk.fill(0);
     await readFully(parentFile, chunk, index * CHUNK_BYTES, parentPath);
+    return chunk;
   };
-  const keep = async (index: number, chunk: Buffer<ArrayBuffer>) => {
+  const keep = async (index: number, chunk: Buffer) => {
     const digest = await keepChunk(chunks, chunk);
     if (digest === undefined) digests.delete(index);
     else digests.set(index, digest);
     await file.write(chunk, index * CHUNK_BYTES);
+    buffers.giveBack(chunk);
     await faults.hit('snapshot.commit.chunk_put');
   };
   try {
     const assembler = new ChunkAssembler({
-      sizeBytes,
-      before: readParent,
+      before,
       changed: (index, chunk) => {
         unchanged.delete(index);
         return tasks.add(() => keep(index, chunk));
@@ -68,9 +72,9 @@ async function build(
     await assembler.finish();
     for (const index of file.isCopy ? [] : unchanged) {
       await tasks.add(async () => {
-        const chunk = Buffer.alloc(chunkSize(sizeBytes, index));
-        await readParent(index, chunk);
+        const chunk = await before(index);
         await file.write(chunk, index * CHUNK_BYTES);
+        buffers.giveBack(chunk);
       });
     }
   } finally {

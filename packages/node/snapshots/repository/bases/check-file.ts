@@ -1,8 +1,9 @@
 import { open } from 'node:fs/promises';
 import { corrupt } from '../corrupt.ts';
 import { inParallel } from '../in-parallel.ts';
+import { ChunkBuffers } from './chunk-buffers.ts';
 import { CHUNK_BYTES, chunkCount, chunkSize, type MemoryBase } from './memory-base.ts';
-import { isZero, readFully, sha256Aside } from './pages.ts';
+import { isZero, readFully, sha256 } from './pages.ts';
 
 const PARALLEL = 2;
 
@@ -15,11 +16,13 @@ export async function checkBaseFile(path: string, base: MemoryBase): Promise<voi
   await using file = await open(path);
   const { size } = await file.stat();
   if (size !== base.sizeBytes) throw corrupt(artefact, `it has ${size} bytes, not ${base.sizeBytes}`);
+  const buffers = new ChunkBuffers();
   await inParallel(Array(chunkCount(size)).keys(), PARALLEL, async (index) => {
-    const chunk = new Uint8Array(chunkSize(size, index));
+    const chunk = buffers.take(chunkSize(size, index));
     await readFully(file, chunk, index * CHUNK_BYTES, path);
     const wanted = base.chunks.get(index);
-    const isRight = wanted === undefined ? isZero(chunk) : (await sha256Aside(chunk)) === wanted;
+    const isRight = wanted === undefined ? isZero(chunk) : (await sha256(chunk)) === wanted;
+    buffers.giveBack(chunk);
     if (!isRight) throw corrupt(artefact, `what is at ${index * CHUNK_BYTES} is not what was written`);
   });
 }

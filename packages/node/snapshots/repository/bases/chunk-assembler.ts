@@ -1,20 +1,18 @@
 import type { MemorySink } from '@aenv/vmm/contract/micro-vm.ts';
-import { CHUNK_BYTES, chunkSize } from './memory-base.ts';
+import { CHUNK_BYTES } from './memory-base.ts';
 
 export interface ChunkAssemblerOptions {
-  /** bytes of the memory */
-  readonly sizeBytes: number;
-  /** Fills a chunk with what it was before. */
-  before(index: number, chunk: Buffer<ArrayBuffer>): Promise<void>;
-  /** Takes a chunk with its changes; the buffer is given away. */
-  changed(index: number, chunk: Buffer<ArrayBuffer>): Promise<void>;
+  /** A chunk as it was before, in a buffer to be changed. */
+  before(index: number): Promise<Buffer>;
+  /** Takes a chunk with its changes. */
+  changed(index: number, chunk: Buffer): Promise<void>;
 }
 
 /** Takes changed pages in ascending order, and gives the chunks that they are in. */
 export class ChunkAssembler implements MemorySink {
   readonly #options: ChunkAssemblerOptions;
   #index = -1;
-  #chunk: Buffer<ArrayBuffer> = Buffer.alloc(0);
+  #chunk: Buffer = Buffer.alloc(0);
 
   constructor(options: ChunkAssemblerOptions) {
     this.#options = options;
@@ -56,9 +54,7 @@ export class ChunkAssembler implements MemorySink {
   async #turnTo(index: number): Promise<void> {
     if (index < this.#index) throw new RangeError('changed pages must come in ascending order');
     await this.finish();
-    const chunk = Buffer.alloc(chunkSize(this.#options.sizeBytes, index));
-    await this.#options.before(index, chunk);
+    this.#chunk = await this.#options.before(index);
     this.#index = index;
-    this.#chunk = chunk;
   }
 }

@@ -1,9 +1,11 @@
-import { webcrypto } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
+import { setImmediate as breathe } from 'node:timers/promises';
 import { ioError } from '@aenv/block/blob/io-error.ts';
 import { CHUNK_BYTES } from './memory-base.ts';
 
 const ZEROS = Buffer.alloc(CHUNK_BYTES);
+const SLICE = 2 ** 20;
 /** A hole that is smaller costs more in extents of the file than it saves. */
 const HOLE = 64 * 1024;
 
@@ -12,9 +14,14 @@ export function isZero(bytes: Uint8Array): boolean {
   return ZEROS.compare(bytes, 0, bytes.length, 0, bytes.length) === 0;
 }
 
-/** 64 hex digits. Hashed beside the event loop, which serves others meanwhile. */
-export async function sha256Aside(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  return Buffer.from(await webcrypto.subtle.digest('SHA-256', bytes)).toString('hex');
+/** 64 hex digits. Others go first between slices of half a millisecond; WebCrypto copies all of it and takes five times as long. */
+export async function sha256(bytes: Uint8Array): Promise<string> {
+  const hash = createHash('sha256');
+  for (let at = 0; at < bytes.length; at += SLICE) {
+    if (at > 0) await breathe();
+    hash.update(bytes.subarray(at, at + SLICE));
+  }
+  return hash.digest('hex');
 }
 
 /** @throws AenvError `io_failed`; RangeError if the file ends before */

@@ -7,12 +7,12 @@ import { syncFolder } from '@aenv/platform/files/durable.ts';
 import type { CommitOptions, SnapshotFacts, SnapshotManifest } from '../../contract.ts';
 import type { MemoryBase } from '../bases/memory-base.ts';
 import type { MemoryBases } from '../bases/memory-bases.ts';
-import { DeltaReader } from '../delta/delta-reader.ts';
 import type { DeltaWriter } from '../delta/delta-writer.ts';
 import type { Faults } from '../faults.ts';
 import { hashFile, syncFile } from '../hash-file.ts';
-import { DELTA_FILE, DEVICE_STATE_FILE } from '../layout.ts';
+import { DELTA_FILE, DEVICE_STATE_FILE, MANIFEST_FILE } from '../layout.ts';
 import { writeManifest } from '../manifest/shelf.ts';
+import { derivedBase } from './derived-base.ts';
 
 /** Share of the memory above which a delta becomes a base of its own. */
 const LARGE_DELTA = 0.25;
@@ -52,7 +52,7 @@ export async function commitDraft(
   const written = keepsDelta ? { delta: { file: DELTA_FILE, ...(await delta.describe(durable)) } } : {};
   await delta.close();
   await faults.hit('snapshot.commit.delta_synced');
-  const base = hasChanges && becomesBase ? await derivedBase(bases, captured, path) : parent;
+  const base = hasChanges && becomesBase ? await derivedBase(bases, id, parent, path) : parent;
   if (base === parent) await bases.save(parent);
   if (!keepsDelta) await rm(path);
 
@@ -65,21 +65,12 @@ export async function commitDraft(
     memory: { memoryMb: base.sizeBytes / 2 ** 20, base: `sha256:${base.digest}`, ...written },
     deviceState: { file: DEVICE_STATE_FILE, ...state },
   };
-  await writeManifest(folder, manifest, durable);
+  await writeManifest(join(folder, MANIFEST_FILE), manifest, durable);
   await faults.hit('snapshot.commit.manifest_written');
   if (durable) await syncFolder(folder);
   await faults.hit('snapshot.commit.before_rename');
   await place(folder, target, id, durable, faults);
   return manifest;
-}
-
-async function derivedBase(bases: MemoryBases, { id, parent }: Captured, path: string): Promise<MemoryBase> {
-  const reader = await DeltaReader.open(path, `memory delta of snapshot ${id}`, parent.sizeBytes);
-  try {
-    return await bases.derive(parent, reader.give);
-  } finally {
-    await reader.close();
-  }
 }
 
 async function place(folder: string, target: string, id: string, durable: boolean, faults: Faults): Promise<void> {

@@ -8,9 +8,8 @@ import { manifestText, parseManifest } from './file.ts';
 
 const MAX_MANIFEST = 16 * 2 ** 20;
 
-/** Writes the manifest into the folder of a snapshot in the making. */
-export async function writeManifest(folder: string, manifest: SnapshotManifest, durable: boolean): Promise<void> {
-  const path = join(folder, MANIFEST_FILE);
+/** Writes a manifest to a file that is not there yet. */
+export async function writeManifest(path: string, manifest: SnapshotManifest, durable: boolean): Promise<void> {
   try {
     await using file = await open(path, 'wx', 0o600);
     await file.writeFile(manifestText(manifest));

@@ -22,6 +22,7 @@ await lab.snapshot('delta', DELTA_CHANGES);
 done('made delta');
 await lab.snapshot('base', BASE_CHANGES, { asNewBase: true });
 done('made base');
+await lab.repository.mergeDelta('delta');
 await lab.repository.gc({ memoryBases: () => [], dropUnusedFiles: true });
 await lab.memoryOf('base');
 for (const id of ['delta', 'old']) {

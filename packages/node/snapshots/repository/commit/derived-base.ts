@@ -1,0 +1,24 @@
+import type { MemoryDelta } from '../../contract.ts';
+import type { MemoryBase } from '../bases/memory-base.ts';
+import type { MemoryBases } from '../bases/memory-bases.ts';
+import { DeltaReader } from '../delta/delta-reader.ts';
+
+/**
+ * A base and a delta to it as a base of its own.
+ * @param path of the delta
+ * @param expected absent: this process has just written it
+ */
+export async function derivedBase(
+  bases: MemoryBases,
+  id: string,
+  parent: MemoryBase,
+  path: string,
+  expected?: MemoryDelta,
+): Promise<MemoryBase> {
+  const reader = await DeltaReader.open(path, `memory delta of snapshot ${id}`, parent.sizeBytes, expected);
+  try {
+    return await bases.derive(parent, reader.give);
+  } finally {
+    await reader.close();
+  }
+}

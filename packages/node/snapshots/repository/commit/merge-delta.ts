@@ -1,0 +1,52 @@
+import { renameSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ioError } from '@aenv/block/blob/io-error.ts';
+import { syncFolder } from '@aenv/platform/files/durable.ts';
+import { baseOf } from '../bases/memory-base.ts';
+import type { MemoryBases } from '../bases/memory-bases.ts';
+import type { Faults } from '../faults.ts';
+import { DELTA_FILE, MANIFEST_FILE, NEXT_MANIFEST_FILE } from '../layout.ts';
+import { readManifest, writeManifest } from '../manifest/shelf.ts';
+import { derivedBase } from './derived-base.ts';
+
+export interface MergeParts {
+  readonly bases: MemoryBases;
+  readonly faults: Faults;
+  /** Whether the removal of the snapshot has begun. */
+  readonly isRemoved: () => boolean;
+}
+
+/**
+ * Exchanges base and delta of a snapshot for one base: the step that counts is the rename of its manifest. The file of the
+ * delta stays: it may be about to be opened.
+ * @returns path of the delta that is needed no more, if it was merged
+ */
+export async function mergeDelta(
+  { bases, faults, isRemoved }: MergeParts,
+  folder: string,
+  id: string,
+): Promise<string | undefined> {
+  const manifest = await readManifest(folder, id);
+  const { delta, ...memory } = manifest.memory;
+  if (delta === undefined) return undefined;
+  const parent = await bases.load(baseOf(manifest));
+  const path = join(folder, DELTA_FILE);
+  const base = await derivedBase(bases, id, parent, path, delta);
+  const next = join(folder, NEXT_MANIFEST_FILE);
+  try {
+    await rm(next, { force: true });
+    await writeManifest(next, { ...manifest, memory: { ...memory, base: `sha256:${base.digest}` } }, true);
+    await faults.hit('snapshot.merge.before_rename');
+    // At once: a manifest that is being removed must not come back.
+    if (isRemoved()) return undefined;
+    renameSync(next, join(folder, MANIFEST_FILE));
+    await faults.hit('snapshot.merge.after_rename');
+    await syncFolder(folder);
+    return path;
+  } catch (error) {
+    throw ioError(error, folder);
+  } finally {
+    await rm(next, { force: true });
+  }
+}
