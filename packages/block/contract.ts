@@ -1,12 +1,19 @@
 import type { DriveSource } from '@aenv/contracts/vm/drive.ts';
 import type { Durability } from './layers/contract.ts';
 
+/** A layer that is read on demand, from where `source` says to whoever knows such layers. */
+export interface RemoteLayer {
+  /** equal for equal layers: a digest */
+  readonly key: string;
+  readonly source: Readonly<Record<string, string | number | boolean>>;
+}
+
 /**
- * What a disk has when it is made. The files of layers are LSMT blobs, bottom first; whoever made them keeps them as long
- * as a disk or a snapshot stands on them.
+ * What a disk has when it is made, bottom first: paths of files with layers, wrapped or not, and remote layers. Whoever
+ * made the files keeps them as long as a disk or a snapshot stands on them.
  */
 export type DiskOrigin =
-  | { readonly kind: 'layers'; readonly layers: readonly string[] }
+  | { readonly kind: 'layers'; readonly layers: readonly (string | RemoteLayer)[] }
   | { readonly kind: 'snapshot'; readonly snapshot: string };
 
 export interface NewDisk {

@@ -1,7 +1,8 @@
 import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DriveSource } from '@aenv/contracts/vm/drive.ts';
-import type { BlockDevice, BlockStore, DiskSnapshot, NewDisk } from '../contract.ts';
+import type { DiskLayer } from '../blockd/records/schema.ts';
+import type { BlockDevice, BlockStore, DiskSnapshot, NewDisk, RemoteLayer } from '../contract.ts';
 import type { BlockdSupervisor } from './supervisor.ts';
 
 /** The supervisor, or whatever else answers the operations of a block daemon. */
@@ -26,10 +27,7 @@ export function createNbdStore(options: NbdStoreOptions): BlockStore {
   }
 
   async function create(id: string, { origin, sizeBytes, durability = 'relaxed' }: NewDisk): Promise<BlockDevice> {
-    const from =
-      origin.kind === 'snapshot'
-        ? origin
-        : { kind: 'layers' as const, layers: origin.layers.map((path) => ({ kind: 'file' as const, path })) };
+    const from = origin.kind === 'snapshot' ? origin : { kind: 'layers' as const, layers: origin.layers.map(layerOf) };
     await daemon.call('create', { disk: id, origin: from, sizeBytes, durability });
     return new NbdDisk(
       id,
@@ -63,6 +61,12 @@ export function createNbdStore(options: NbdStoreOptions): BlockStore {
       await daemon.call('removeSnapshot', { snapshot });
     },
   };
+}
+
+function layerOf(layer: string | RemoteLayer): DiskLayer {
+  return typeof layer === 'string'
+    ? { kind: 'file', path: layer }
+    : { kind: 'remote', key: layer.key, source: { ...layer.source } };
 }
 
 class NbdDisk implements BlockDevice {
