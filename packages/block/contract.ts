@@ -1,12 +1,19 @@
 import type { DriveSource } from '@aenv/contracts/vm/drive.ts';
 import type { Durability } from './layers/contract.ts';
 
+/** A layer that is read on demand, from where `source` says to whoever knows such layers. */
+export interface RemoteLayer {
+  /** equal for equal layers: a digest */
+  readonly key: string;
+  readonly source: Readonly<Record<string, string | number | boolean>>;
+}
+
 /**
- * What a disk has when it is made. The files of layers are LSMT blobs, bottom first; whoever made them keeps them as long
- * as a disk or a snapshot stands on them.
+ * What a disk has when it is made, bottom first: paths of files with layers, wrapped or not, and remote layers. Whoever
+ * made the files keeps them as long as a disk or a snapshot stands on them.
  */
 export type DiskOrigin =
-  | { readonly kind: 'layers'; readonly layers: readonly string[] }
+  | { readonly kind: 'layers'; readonly layers: readonly (string | RemoteLayer)[] }
   | { readonly kind: 'snapshot'; readonly snapshot: string };
 
 export interface NewDisk {
@@ -57,8 +64,8 @@ export interface BlockStore {
   /** Ids of all volumes on disk, also those that no sandbox owns any more. */
   list(): Promise<string[]>;
   remove(id: string): Promise<void>;
-  /** Layers of a snapshot, bottom first, as absolute paths: waits until all of them are sealed and on the disk. */
-  layersOf(snapshot: string): Promise<readonly string[]>;
+  /** Layers of a snapshot, bottom first; waits until all of them are sealed and on the disk. */
+  layersOf(snapshot: string): Promise<readonly (string | RemoteLayer)[]>;
   /** Names of the snapshots that are on stable storage. */
   listSnapshots(): Promise<string[]>;
   /** Removes a snapshot; disks that were made from it go on. Idempotent. */

@@ -2,7 +2,8 @@ import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DriveSource } from '@aenv/contracts/vm/drive.ts';
 import { blockdFolders, layerFolder } from '../blockd/layout.ts';
-import type { BlockDevice, BlockStore, DiskSnapshot, NewDisk } from '../contract.ts';
+import type { DiskLayer } from '../blockd/records/schema.ts';
+import type { BlockDevice, BlockStore, DiskSnapshot, NewDisk, RemoteLayer } from '../contract.ts';
 import { layerPaths } from '../layers/writable/paths.ts';
 import type { BlockdSupervisor } from './supervisor.ts';
 
@@ -30,10 +31,7 @@ export function createNbdStore(options: NbdStoreOptions): BlockStore {
   }
 
   async function create(id: string, { origin, sizeBytes, durability = 'relaxed' }: NewDisk): Promise<BlockDevice> {
-    const from =
-      origin.kind === 'snapshot'
-        ? origin
-        : { kind: 'layers' as const, layers: origin.layers.map((path) => ({ kind: 'file' as const, path })) };
+    const from = origin.kind === 'snapshot' ? origin : { kind: 'layers' as const, layers: origin.layers.map(layerOf) };
     await daemon.call('create', { disk: id, origin: from, sizeBytes, durability });
     return new NbdDisk(
       id,
@@ -64,17 +62,22 @@ export function createNbdStore(options: NbdStoreOptions): BlockStore {
     list: async () => (await daemon.call('list', {})).disks,
     layersOf: async (snapshot) => {
       const { layers } = await daemon.call('settleSnapshot', { snapshot });
-      return layers.map((layer) =>
-        layer.kind === 'file'
-          ? layer.path
-          : layerPaths(layerFolder(blockdFolders(options.root, ''), layer.layer)).sealed,
-      );
+      return layers.map((layer) => {
+        if (layer.kind === 'own') return layerPaths(layerFolder(blockdFolders(options.root, ''), layer.layer)).sealed;
+        return layer.kind === 'file' ? layer.path : { key: layer.key, source: layer.source };
+      });
     },
     listSnapshots: async () => (await daemon.call('listSnapshots', {})).snapshots,
     removeSnapshot: async (snapshot) => {
       await daemon.call('removeSnapshot', { snapshot });
     },
   };
+}
+
+function layerOf(layer: string | RemoteLayer): DiskLayer {
+  return typeof layer === 'string'
+    ? { kind: 'file', path: layer }
+    : { kind: 'remote', key: layer.key, source: { ...layer.source } };
 }
 
 class NbdDisk implements BlockDevice {

@@ -14,6 +14,9 @@ const Arguments = z.strictObject({
   'max-layers': count.min(1).max(200),
   'min-garbage-bytes': count,
   'look-ms': count.min(10),
+  /** module that gives layers which are no files, and the file that is read for it: see `LayerSources` */
+  'sources-module': absolute.exactOptional(),
+  'sources-config': absolute.exactOptional(),
 });
 export type BlockdArguments = z.output<typeof Arguments>;
 

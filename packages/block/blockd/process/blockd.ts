@@ -33,8 +33,12 @@ export async function startBlockd(options: BlockdArguments, log: Logger): Promis
   await using taken = new Rollback();
   const folders = blockdFolders(options.root, options.runtime);
   await makeFolders(folders, [options.root, options.runtime], options.uid);
-  const data = { root: options.root, runtime: options.runtime };
-  const threads = Array.from({ length: options.threads }, () => new ThreadHandle(data, log));
+  const { root, runtime, 'sources-module': module, 'sources-config': config } = options;
+  const sources = module === undefined || config === undefined ? {} : { sources: { module, config } };
+  const threads = Array.from(
+    { length: options.threads },
+    (_, number) => new ThreadHandle({ root, runtime, number, ...sources }, log),
+  );
   taken.add(async () => {
     await Promise.all(threads.map((thread) => thread.close()));
   });

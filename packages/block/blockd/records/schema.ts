@@ -14,6 +14,12 @@ export const DiskLayer = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('file'), path: absolutePath }),
   /** A layer that was the upper of a disk once, in the daemon's own folder. */
   z.strictObject({ kind: z.literal('own'), layer: LayerId }),
+  /** A layer that is read on demand; `source` is for whoever knows where from, `key` is equal for equal layers. */
+  z.strictObject({
+    kind: z.literal('remote'),
+    key: z.string().min(1).max(256),
+    source: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+  }),
 ]);
 export type DiskLayer = z.infer<typeof DiskLayer>;
 

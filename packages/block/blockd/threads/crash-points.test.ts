@@ -25,7 +25,8 @@ beforeEach(async () => {
   const folders = blockdFolders(root, join(root, 'run'));
   await mkdir(folders.pending, { recursive: true });
   frozen = [];
-  opener = new LayerOpener(folders, new LayerPool(), (layer) => frozen.push(layer.uuid));
+  const noRemote = () => assert.fail('no layer is remote');
+  opener = new LayerOpener(folders, new LayerPool(), noRemote, (layer) => frozen.push(layer.uuid));
 });
 afterEach(() => rm(root, { recursive: true, force: true }));
 

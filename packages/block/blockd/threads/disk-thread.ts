@@ -10,6 +10,8 @@ import { type ExportCounters, noCounters } from '../../nbd/export.ts';
 import { BufferPool } from '../../nbd/transmission/buffer-pool.ts';
 import { type BlockdFolders, blockdFolders, layerFolder } from '../layout.ts';
 import { LayerOpener } from './layer-opener.ts';
+import type { CreateLayerSources } from './layer-sources.ts';
+import { LazySources } from './lazy-sources.ts';
 import type { OpenDisk, OpenedDisk, ThreadData, ThreadOperation, ThreadOperations } from './operations.ts';
 import { ServedDisk } from './served-disk.ts';
 
@@ -26,15 +28,22 @@ export class DiskThread implements Handlers {
   readonly #layers = new LayerPool();
   readonly #buffers = new BufferPool();
   readonly #opener: LayerOpener;
+  readonly #sources: LazySources;
   readonly #disks = new Map<string, ServedDisk>();
   readonly #sealing = new Map<string, FrozenLayer['durable']>();
   /** of disks that are closed */
   readonly #past: ExportCounters = noCounters();
 
-  constructor(data: ThreadData, log: Logger) {
+  constructor(data: ThreadData, log: Logger, createSources?: CreateLayerSources) {
     this.#folders = blockdFolders(data.root, data.runtime);
     this.#log = log;
-    this.#opener = new LayerOpener(this.#folders, this.#layers, (frozen) => this.#seal(frozen));
+    this.#sources = new LazySources(data, log, createSources);
+    this.#opener = new LayerOpener(
+      this.#folders,
+      this.#layers,
+      ({ key, source }) => this.#sources.ref(key, source),
+      (frozen) => this.#seal(frozen),
+    );
   }
 
   async createLayer({ layer, sizeBytes }: { layer: string; sizeBytes: number }) {
@@ -126,6 +135,11 @@ export class DiskThread implements Handlers {
       sum.connections += served.connections;
     }
     return sum;
+  }
+
+  async end() {
+    await this.#sources.close();
+    return {};
   }
 
   /** Remembers when a frozen layer will be durable, as long as it is not. */

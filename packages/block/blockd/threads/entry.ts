@@ -4,6 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { DiskThread } from './disk-thread.ts';
+import { loadLayerSources } from './layer-sources.ts';
 import type { ThreadCall, ThreadData, ThreadMessage } from './operations.ts';
 
 const port = parentPort;
@@ -15,7 +16,11 @@ const at =
   (message: string, { error, ...fields }: Readonly<Record<string, unknown>> = {}) =>
     send({ kind: 'log', level, message, fields: error === undefined ? fields : { ...fields, error: describe(error) } });
 const log: Logger = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), child: () => log };
-const thread = new DiskThread(workerData as ThreadData, log);
+const data = workerData as ThreadData;
+const { sources } = data;
+// Loaded now, while everything can be read; used later.
+const createSources = sources === undefined ? undefined : await loadLayerSources(sources.module);
+const thread = new DiskThread(data, log, createSources);
 
 port.on('message', ({ id, operation, args }: ThreadCall) => {
   void answer(id, async () => await thread[operation](args as never));

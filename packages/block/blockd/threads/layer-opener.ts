@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type { FrozenLayer, LayerStack, WritableLayer } from '../../layers/contract.ts';
-import { fileLayer, type LayerPool } from '../../layers/stack/pool.ts';
+import { fileLayer, type LayerPool, type LayerRef } from '../../layers/stack/pool.ts';
 import { reopenWritableLayer } from '../../layers/writable/open.ts';
 import { layerPaths } from '../../layers/writable/paths.ts';
 import { LayeredVolume } from '../../volume/layered-volume.ts';
@@ -19,6 +19,8 @@ export function frozenMark(folder: string): string {
   return join(folder, FROZEN_MARK);
 }
 
+export type RemoteLayer = Extract<DiskLayer, { kind: 'remote' }>;
+
 /** A disk that was opened, with its record brought up to date. */
 export interface Opened extends OpenedDisk {
   readonly volume: LayeredVolume;
@@ -29,12 +31,22 @@ export interface Opened extends OpenedDisk {
 export class LayerOpener {
   readonly #folders: BlockdFolders;
   readonly #pool: LayerPool;
+  readonly #remote: (layer: RemoteLayer) => Promise<LayerRef>;
   readonly #onFrozen: (frozen: FrozenLayer) => void;
 
-  /** @param onFrozen told of layers that a crash kept from being sealed, and that are sealed now */
-  constructor(folders: BlockdFolders, pool: LayerPool, onFrozen: (frozen: FrozenLayer) => void) {
+  /**
+   * @param remote finds layers that are no files of this host
+   * @param onFrozen told of layers that a crash kept from being sealed, and that are sealed now
+   */
+  constructor(
+    folders: BlockdFolders,
+    pool: LayerPool,
+    remote: (layer: RemoteLayer) => Promise<LayerRef>,
+    onFrozen: (frozen: FrozenLayer) => void,
+  ) {
     this.#folders = folders;
     this.#pool = pool;
+    this.#remote = remote;
     this.#onFrozen = onFrozen;
   }
 
@@ -83,19 +95,19 @@ export class LayerOpener {
 
   /** Opens read-only layers; those that a crash kept from being sealed are read as they are, and sealed meanwhile. */
   async openStack(layers: readonly DiskLayer[]): Promise<LayerStack> {
-    const files: string[] = [];
+    const sealed: LayerRef[] = [];
     const unsealed: string[] = [];
     for (const layer of layers) {
-      const path = layer.kind === 'file' ? layer.path : (await this.#findSealed(layer.layer))?.path;
-      if (path === undefined && layer.kind === 'own') {
+      const ref = await this.#refOf(layer);
+      if (ref === undefined && layer.kind === 'own') {
         unsealed.push(layer.layer);
         continue;
       }
       // Sealed ones go below: what lies under this one has to be sealed first.
-      for (const lower of unsealed.splice(0)) files.push(await this.#seal(lower));
-      if (path !== undefined) files.push(path);
+      for (const lower of unsealed.splice(0)) sealed.push(fileLayer(await this.#seal(lower)));
+      if (ref !== undefined) sealed.push(ref);
     }
-    let stack = await this.#pool.openStack(files.map((path) => fileLayer(path)));
+    let stack = await this.#pool.openStack(sealed);
     for (const layer of unsealed) {
       const frozen = (await this.reopen(layer)).freeze();
       this.#onFrozen(frozen);
@@ -104,6 +116,13 @@ export class LayerOpener {
       await Promise.all([below.close(), frozen.close()]);
     }
     return stack;
+  }
+
+  /** @returns undefined for an own layer that is not sealed */
+  async #refOf(layer: DiskLayer): Promise<LayerRef | undefined> {
+    if (layer.kind === 'remote') return await this.#remote(layer);
+    const path = layer.kind === 'file' ? layer.path : (await this.#findSealed(layer.layer))?.path;
+    return path === undefined ? undefined : fileLayer(path);
   }
 
   async #isSwapped(first: string, next: WritableLayer): Promise<boolean> {

@@ -24,6 +24,8 @@ export interface ThreadOperations {
   restack(args: { disk: string; layers: readonly DiskLayer[] }): object;
   usage(args: { disk: string }): { total: number; live: number; connections: number };
   counters(args: object): ThreadCounters;
+  /** The thread is about to end; its disks are closed. */
+  end(args: object): object;
 }
 
 export interface OpenDisk {
@@ -59,6 +61,9 @@ export type ThreadOperation = keyof ThreadOperations;
 export interface ThreadData {
   readonly root: string;
   readonly runtime: string;
+  /** of the thread, from 0 */
+  readonly number: number;
+  readonly sources?: { readonly module: string; readonly config: string };
 }
 
 /** From the main thread. */

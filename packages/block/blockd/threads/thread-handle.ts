@@ -1,8 +1,12 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { ERRORS, type ErrorCode } from '@aenv/contracts/errors/registry.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { ThreadData, ThreadMessage, ThreadOperation, ThreadOperations } from './operations.ts';
+
+/** How long a thread may take to put down what it has. */
+const END_MS = 5_000;
 
 interface Pending {
   readonly resolve: (result: unknown) => void;
@@ -58,6 +62,7 @@ export class ThreadHandle {
   /** Ends the thread; its disks should have been closed. */
   async close(): Promise<void> {
     this.#closing = true;
+    await Promise.race([this.call('end', {}).catch(() => {}), delay(END_MS, undefined, { ref: false })]);
     await this.#worker.terminate();
   }
 

@@ -47,3 +47,11 @@ export class BoundedTasks {
     if (this.#failure !== undefined) throw this.#failure.error;
   }
 }
+
+/** Waits for all, whatever becomes of them; then throws the first failure, in their order. */
+export async function together<const T extends readonly unknown[]>(
+  ...tasks: T
+): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
+  await Promise.allSettled(tasks);
+  return Promise.all(tasks);
+}

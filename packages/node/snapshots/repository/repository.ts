@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { ioError } from '@aenv/block/blob/io-error.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
-import { syncFolder } from '@aenv/platform/files/durable.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type {
@@ -36,7 +35,6 @@ import { collectGarbage } from './gc.ts';
 import {
   DELTA_FILE,
   isSnapshotId,
-  MANIFEST_FILE,
   makeRepositoryFolders,
   type RepositoryFolders,
   repositoryFolders,
@@ -46,7 +44,8 @@ import { SingleFlight } from './locks/single-flight.ts';
 import { Uses } from './locks/uses.ts';
 import { readAll, readManifest } from './manifest/shelf.ts';
 import { openSnapshot } from './open/open-snapshot.ts';
-import { exists, sweep } from './sweep.ts';
+import { SnapshotFolders } from './snapshot-folders.ts';
+import { sweep } from './sweep.ts';
 import { verifySnapshot } from './verify.ts';
 
 export interface RepositoryOptions {
@@ -87,18 +86,10 @@ class Repository implements SnapshotRepository {
   /** shared by commits, which find chunks that are there; exclusive for what removes chunks */
   readonly #lock = new SharedLock();
   readonly #baseUses = new Uses();
-  readonly #snapshotUses = new Uses();
-  /** snapshots that are removed when their last use ends, by id; with their folders */
-  readonly #removed = new Map<string, string>();
-  /** deltas that were merged, by id; removed when the last use of the snapshot ends */
-  readonly #superseded = new Map<string, string>();
-  /** ids of snapshots whose removal has begun */
-  readonly #ending = new Set<string>();
+  readonly #places: SnapshotFolders;
   readonly #merges = new SingleFlight<void>();
   /** ids of drafts */
   readonly #drafts = new Set<string>();
-  /** ids of snapshots that go with this process */
-  readonly #transient = new Set<string>();
 
   constructor(
     options: RepositoryOptions & { readonly faults: Faults },
@@ -109,6 +100,7 @@ class Repository implements SnapshotRepository {
   ) {
     this.#options = options;
     this.#folders = folders;
+    this.#places = new SnapshotFolders(folders, options.faults);
     this.#bases = bases;
     this.#chunks = chunks;
     this.#baseManifests = baseManifests;
@@ -121,7 +113,7 @@ class Repository implements SnapshotRepository {
     this.#drafts.add(id);
     await using taken = new Rollback();
     taken.add(() => void this.#drafts.delete(id));
-    if ((await exists(this.#folderOf(id))) || this.#removed.has(id)) {
+    if (await this.#places.isTaken(id)) {
       throw new AenvError('snapshot_exists', `snapshot ${id} exists, or is still in use`);
     }
     const { isZeroFile = isHole, faults } = this.#options;
@@ -151,7 +143,7 @@ class Repository implements SnapshotRepository {
 
   async get(id: string): Promise<SnapshotManifest> {
     if (!isSnapshotId(id)) throw new AenvError('snapshot_not_found', `no snapshot ${id}`);
-    return readManifest(this.#folderOf(id), id);
+    return readManifest(this.#places.of(id), id);
   }
 
   async list(): Promise<readonly SnapshotManifest[]> {
@@ -164,7 +156,7 @@ class Repository implements SnapshotRepository {
 
   async open(id: string, host: HostFacts): Promise<OpenSnapshot> {
     await using taken = new Rollback();
-    taken.add(this.#use(id));
+    taken.add(this.#places.use(id));
     let manifest: SnapshotManifest;
     let read = await this.get(id);
     do {
@@ -174,7 +166,7 @@ class Repository implements SnapshotRepository {
       // Again: before the use began, it may have been removed and its base collected, or its delta merged.
       read = await this.get(id);
     } while (baseOf(read) !== baseOf(manifest));
-    const opened = await openSnapshot(this.#bases, manifest, this.#folderOf(id), host);
+    const opened = await openSnapshot(this.#bases, manifest, this.#places.of(id), host);
     taken.add(() => opened.close());
     const owned = taken.keep();
     return { ...opened, close: () => owned.run() };
@@ -194,12 +186,12 @@ class Repository implements SnapshotRepository {
 
   async mergeDelta(id: string): Promise<void> {
     await this.get(id);
-    const endUse = this.#use(id);
+    const endUse = this.#places.use(id);
     try {
-      const parts = { bases: this.#bases, faults: this.#options.faults, isRemoved: () => this.#ending.has(id) };
+      const parts = { bases: this.#bases, faults: this.#options.faults, isRemoved: () => this.#places.isEnding(id) };
       await this.#merges.run(id, async () => {
-        const delta = await this.#lock.shared(() => mergeDelta(parts, this.#folderOf(id), id));
-        if (delta !== undefined) this.#superseded.set(id, delta);
+        const delta = await this.#lock.shared(() => mergeDelta(parts, this.#places.of(id), id));
+        if (delta !== undefined) this.#places.supersede(id, delta);
       });
     } finally {
       await endUse();
@@ -207,31 +199,15 @@ class Repository implements SnapshotRepository {
   }
 
   async remove(id: string): Promise<void> {
-    if (!isSnapshotId(id)) return;
-    const folder = this.#folderOf(id);
-    if (!(await exists(folder))) return;
-    const { faults } = this.#options;
-    this.#ending.add(id);
-    try {
-      await faults.hit('snapshot.remove.before_unlink');
-      // Without its manifest it is none; the rest may wait.
-      await rm(join(folder, MANIFEST_FILE), { force: true });
-      await syncFolder(folder);
-      await faults.hit('snapshot.remove.after_unlink');
-    } catch (error) {
-      this.#ending.delete(id);
-      throw ioError(error, folder);
-    }
-    this.#removed.set(id, folder);
-    if (!this.#snapshotUses.has(id)) await this.#removeFolder(id);
+    if (isSnapshotId(id)) await this.#places.remove(id);
   }
 
   async verify(id: string): Promise<SnapshotVerification> {
     if (!isSnapshotId(id)) throw new AenvError('snapshot_not_found', `no snapshot ${id}`);
-    const endUse = this.#use(id);
+    const endUse = this.#places.use(id);
     try {
       const parts = { bases: this.#bases, chunks: this.#chunks, folders: this.#folders, ...this.#options };
-      return await verifySnapshot(parts, this.#folderOf(id), id);
+      return await verifySnapshot(parts, this.#places.of(id), id);
     } finally {
       await endUse();
     }
@@ -253,41 +229,15 @@ class Repository implements SnapshotRepository {
     const { id } = captured;
     const { clock, faults } = this.#options;
     const isTransient = options.durable === false;
-    const parent = isTransient ? this.#folders.transient : this.#folders.snapshots;
     return this.#lock.shared(async () => {
       const parts = { bases: this.#bases, clock, faults };
-      const manifest = await commitDraft(parts, captured, facts, options, join(parent, id));
-      if (isTransient) this.#transient.add(id);
+      const manifest = await commitDraft(parts, captured, facts, options, this.#places.placeFor(id, isTransient));
+      this.#places.added(id, isTransient);
       return manifest;
     });
   }
 
   #readAll(): ReturnType<typeof readAll> {
     return readAll([this.#folders.snapshots, this.#folders.transient]);
-  }
-
-  #folderOf(id: string): string {
-    return join(this.#transient.has(id) ? this.#folders.transient : this.#folders.snapshots, id);
-  }
-
-  /** Keeps the files of a snapshot until the use ends. */
-  #use(id: string): () => Promise<void> {
-    const end = this.#snapshotUses.take(id);
-    return async () => {
-      if (!end()) return;
-      const delta = this.#superseded.get(id);
-      this.#superseded.delete(id);
-      if (delta !== undefined) await rm(delta, { force: true });
-      if (this.#removed.has(id)) await this.#removeFolder(id);
-    };
-  }
-
-  async #removeFolder(id: string): Promise<void> {
-    const folder = this.#removed.get(id);
-    if (folder === undefined) return;
-    await rm(folder, { recursive: true, force: true });
-    this.#removed.delete(id);
-    this.#ending.delete(id);
-    this.#transient.delete(id);
   }
 }

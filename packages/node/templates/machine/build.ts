@@ -97,12 +97,12 @@ export function createMachineBuilder(options: MachineBuilderOptions): BuildMachi
 
 /** What the guest wrote while it booted becomes one layer over those of the image. */
 async function keepDisk(
-  layers: readonly string[],
+  layers: readonly unknown[],
   { source: { layers: below }, diskSizeMb }: Template,
   folder: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const own = layers.slice(below.length);
+  const own = layers.slice(below.length).filter((layer) => typeof layer === 'string');
   if (own.length === 0 || below.some((path, index) => layers[index] !== path)) {
     throw new AenvError('internal', 'the disk of a guest does not stand on the layers that it was made of');
   }

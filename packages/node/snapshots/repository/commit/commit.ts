@@ -10,8 +10,9 @@ import type { MemoryBases } from '../bases/memory-bases.ts';
 import type { DeltaWriter } from '../delta/delta-writer.ts';
 import type { Faults } from '../faults.ts';
 import { hashFile, syncFile } from '../hash-file.ts';
+import { together } from '../in-parallel.ts';
 import { DELTA_FILE, DEVICE_STATE_FILE, MANIFEST_FILE } from '../layout.ts';
-import { writeManifest } from '../manifest/shelf.ts';
+import { createManifest } from '../manifest/shelf.ts';
 import { derivedBase } from './derived-base.ts';
 
 /** Share of the memory above which a delta becomes a base of its own. */
@@ -43,10 +44,44 @@ export async function commitDraft(
   { asNewBase, durable = true }: CommitOptions,
   target: string,
 ): Promise<SnapshotManifest> {
-  const { id, folder, parent, delta } = captured;
-  const becomesBase = asNewBase ?? delta.changedBytes > parent.sizeBytes * LARGE_DELTA;
+  const { id, folder } = captured;
+  const deviceState = join(folder, DEVICE_STATE_FILE);
+  const [memory, state] = await together(
+    keepMemory(bases, faults, captured, asNewBase, durable),
+    together(hashFile(deviceState), durable ? syncFile(deviceState) : undefined),
+  );
+  const manifest: SnapshotManifest = {
+    ...facts,
+    id,
+    createdAt: new Date(clock.now()),
+    memory,
+    deviceState: { file: DEVICE_STATE_FILE, ...state[0] },
+  };
+  const manifestFile = await createManifest(join(folder, MANIFEST_FILE), manifest);
+  try {
+    await faults.hit('snapshot.commit.manifest_written');
+    if (durable) await together(manifestFile.sync(), syncFolder(folder));
+  } catch (error) {
+    throw ioError(error, folder);
+  } finally {
+    await manifestFile.close();
+  }
+  await faults.hit('snapshot.commit.before_rename');
+  await place(folder, target, id, durable, faults);
+  return manifest;
+}
+
+/** Ends the delta, and keeps it or makes a base of it. */
+async function keepMemory(
+  bases: MemoryBases,
+  faults: Faults,
+  { id, folder, parent, delta }: Captured,
+  asNewBase: boolean | undefined,
+  durable: boolean,
+): Promise<SnapshotManifest['memory']> {
   await delta.seal();
   const hasChanges = delta.changedBytes > 0;
+  const becomesBase = asNewBase ?? delta.changedBytes > parent.sizeBytes * LARGE_DELTA;
   const keepsDelta = hasChanges && !becomesBase;
   const path = join(folder, DELTA_FILE);
   const written = keepsDelta ? { delta: { file: DELTA_FILE, ...(await delta.describe(durable)) } } : {};
@@ -55,22 +90,7 @@ export async function commitDraft(
   const base = hasChanges && becomesBase ? await derivedBase(bases, id, parent, path) : parent;
   if (base === parent) await bases.save(parent);
   if (!keepsDelta) await rm(path);
-
-  const deviceState = join(folder, DEVICE_STATE_FILE);
-  const [state] = await Promise.all([hashFile(deviceState), durable ? syncFile(deviceState) : undefined]);
-  const manifest: SnapshotManifest = {
-    ...facts,
-    id,
-    createdAt: new Date(clock.now()),
-    memory: { memoryMb: base.sizeBytes / 2 ** 20, base: `sha256:${base.digest}`, ...written },
-    deviceState: { file: DEVICE_STATE_FILE, ...state },
-  };
-  await writeManifest(join(folder, MANIFEST_FILE), manifest, durable);
-  await faults.hit('snapshot.commit.manifest_written');
-  if (durable) await syncFolder(folder);
-  await faults.hit('snapshot.commit.before_rename');
-  await place(folder, target, id, durable, faults);
-  return manifest;
+  return { memoryMb: base.sizeBytes / 2 ** 20, base: `sha256:${base.digest}`, ...written };
 }
 
 async function place(folder: string, target: string, id: string, durable: boolean, faults: Faults): Promise<void> {

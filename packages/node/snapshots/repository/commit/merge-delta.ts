@@ -7,7 +7,7 @@ import { baseOf } from '../bases/memory-base.ts';
 import type { MemoryBases } from '../bases/memory-bases.ts';
 import type { Faults } from '../faults.ts';
 import { DELTA_FILE, MANIFEST_FILE, NEXT_MANIFEST_FILE } from '../layout.ts';
-import { readManifest, writeManifest } from '../manifest/shelf.ts';
+import { createManifest, readManifest } from '../manifest/shelf.ts';
 import { derivedBase } from './derived-base.ts';
 
 export interface MergeParts {
@@ -36,7 +36,8 @@ export async function mergeDelta(
   const next = join(folder, NEXT_MANIFEST_FILE);
   try {
     await rm(next, { force: true });
-    await writeManifest(next, { ...manifest, memory: { ...memory, base: `sha256:${base.digest}` } }, true);
+    const file = await createManifest(next, { ...manifest, memory: { ...memory, base: `sha256:${base.digest}` } });
+    await file.sync().finally(() => file.close());
     await faults.hit('snapshot.merge.before_rename');
     // At once: a manifest that is being removed must not come back.
     if (isRemoved()) return undefined;

@@ -1,4 +1,4 @@
-import { open, readdir } from 'node:fs/promises';
+import { type FileHandle, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { codeOf, ioError } from '@aenv/block/blob/io-error.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
@@ -8,12 +8,15 @@ import { manifestText, parseManifest } from './file.ts';
 
 const MAX_MANIFEST = 16 * 2 ** 20;
 
-/** Writes a manifest to a file that is not there yet. */
-export async function writeManifest(path: string, manifest: SnapshotManifest, durable: boolean): Promise<void> {
+/** Writes a manifest to a file that is not there yet. @returns the file, to be synced and closed */
+export async function createManifest(path: string, manifest: SnapshotManifest): Promise<FileHandle> {
   try {
-    await using file = await open(path, 'wx', 0o600);
-    await file.writeFile(manifestText(manifest));
-    if (durable) await file.sync();
+    const file = await open(path, 'wx', 0o600);
+    await file.writeFile(manifestText(manifest)).catch(async (error: unknown) => {
+      await file.close();
+      throw error;
+    });
+    return file;
   } catch (error) {
     throw ioError(error, path);
   }

@@ -8,6 +8,7 @@ import { corrupt } from '../corrupt.ts';
 import { DeltaReader } from '../delta/delta-reader.ts';
 import { checkFile } from '../hash-file.ts';
 import { incompatibility } from '../host/incompatibility.ts';
+import { together } from '../in-parallel.ts';
 import { exists } from '../sweep.ts';
 
 /**
@@ -21,7 +22,7 @@ export async function openSnapshot(
   folder: string,
   host: HostFacts,
 ): Promise<OpenSnapshot> {
-  const { id, memory, toolsDrive } = manifest;
+  const { id, toolsDrive } = manifest;
   const difference = incompatibility(manifest, host);
   if (difference !== undefined) {
     throw new AenvError('snapshot_incompatible', `snapshot ${id} cannot run on this host: ${difference}`);
@@ -29,21 +30,34 @@ export async function openSnapshot(
   if (!(await exists(toolsDrive.path))) throw corrupt(`tools drive of snapshot ${id}`, `${toolsDrive.path} is missing`);
   await using taken = new Rollback();
   const deviceState = join(folder, manifest.deviceState.file);
-  await checkFile(deviceState, manifest.deviceState, `device state of snapshot ${id}`);
-  const sizeBytes = memory.memoryMb * 2 ** 20;
-  let delta: DeltaReader | undefined;
-  if (memory.delta !== undefined) {
-    const path = join(folder, memory.delta.file);
-    delta = await DeltaReader.open(path, `memory delta of snapshot ${id}`, sizeBytes, memory.delta);
-    taken.add(delta.close.bind(delta));
-  }
-  const base = await bases.load(baseOf(manifest));
-  if (base.sizeBytes !== sizeBytes) throw corrupt(`memory base of snapshot ${id}`, 'it is of a memory of another size');
-  const memoryBase = await bases.file(base);
+  const [, delta, memoryBase] = await together(
+    checkFile(deviceState, manifest.deviceState, `device state of snapshot ${id}`),
+    openDelta(manifest, folder, taken),
+    baseFile(bases, manifest),
+  );
   const owned = taken.keep();
   return {
     manifest,
     image: { deviceState, memoryBase, ...(delta === undefined ? {} : { delta: delta.give }) },
     close: () => owned.run(),
   };
+}
+
+async function openDelta(
+  { id, memory }: SnapshotManifest,
+  folder: string,
+  taken: Rollback,
+): Promise<DeltaReader | undefined> {
+  const { delta, memoryMb } = memory;
+  if (delta === undefined) return undefined;
+  const name = `memory delta of snapshot ${id}`;
+  const reader = await DeltaReader.open(join(folder, delta.file), name, memoryMb * 2 ** 20, delta);
+  taken.add(() => reader.close());
+  return reader;
+}
+
+async function baseFile(bases: MemoryBases, manifest: SnapshotManifest): Promise<string> {
+  const base = await bases.load(baseOf(manifest));
+  if (base.sizeBytes === manifest.memory.memoryMb * 2 ** 20) return bases.file(base);
+  throw corrupt(`memory base of snapshot ${manifest.id}`, 'it is of a memory of another size');
 }
