@@ -1,3 +1,4 @@
+import { block } from './block/block.ts';
 import { boot } from './boot/boot.ts';
 import { commands } from './commands/commands.ts';
 import { conversion } from './conversion/conversion.ts';
@@ -7,4 +8,4 @@ import { memory } from './memory/memory.ts';
 import { proxy } from './proxy/proxy.ts';
 
 /** All measurements, in the order in which they run. */
-export const MEASUREMENTS: readonly Measurement[] = [boot, commands, proxy, memory, lifecycle, conversion];
+export const MEASUREMENTS: readonly Measurement[] = [boot, commands, proxy, memory, lifecycle, conversion, block];

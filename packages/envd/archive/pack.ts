@@ -7,6 +7,7 @@ import {
   ARCHIVE_REPORT_NAME,
   type SkippedEntry,
 } from '@aenv/contracts/envd/archive.ts';
+import { isStaging } from '../files/staging.ts';
 import { errnoOf } from '../filesystem/errors.ts';
 import { encodePax } from './pax.ts';
 import { BLOCK, type EntryType, encodeHeader, paddingOf, TYPE_FLAGS } from './tar-header.ts';
@@ -40,6 +41,7 @@ class Packer {
     }
     for (const bytes of names.sort(Buffer.compare)) {
       const name = bytes.toString();
+      if (isStaging(name)) continue;
       if (Buffer.from(name).equals(bytes)) yield* this.entry(Buffer.concat([folder, SLASH, bytes]), prefix + name);
       else this.#skip(prefix + name, 'name');
     }

@@ -22,15 +22,16 @@ export interface BaseImageOptions {
 
 /** Raise it when something below changes that is no input of the hash. */
 const RECIPE = 1;
-/** Seconds; files of the layer are not younger, so that equal packages give equal layers. */
-const EPOCH = Date.UTC(2026, 0, 1) / 1000;
+/** Seconds; files of built-in images are not younger, so that equal packages give equal layers. */
+export const EPOCH = Date.UTC(2026, 0, 1) / 1000;
 const TIMEOUT_MS = 30 * 60_000;
 const HOOKS = {
   extract: fileURLToPath(new URL('extract-hook.sh', import.meta.url)),
   customize: fileURLToPath(new URL('customize-hook.sh', import.meta.url)),
 } as const;
 
-const CONFIG = {
+/** How processes of built-in images start. */
+export const CONFIG = {
   Env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'LANG=C.UTF-8'],
   User: 'user',
   WorkingDir: '/home/user',

@@ -3,6 +3,8 @@ export const IMAGES_HOST_PACKAGES: readonly string[] = [
   'debian-archive-keyring',
   'e2fsprogs', // e2fsck and debugfs, for tests
   'mmdebstrap',
+  'python3', // compiles Python modules of images of the same release
+  'tar',
   'util-linux', // unshare
 ];
 

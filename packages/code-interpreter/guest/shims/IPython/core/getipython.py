@@ -1,0 +1,1 @@
+from .. import get_ipython  # noqa: F401

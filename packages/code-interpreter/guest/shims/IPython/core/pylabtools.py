@@ -1,0 +1,3 @@
+"""matplotlib looks here for window systems, of which there is none."""
+
+backend2gui = {}
