@@ -15,7 +15,7 @@ export interface Template {
   readonly start: StartState;
 }
 
-/** What sandboxes of a template start from. */
+/** Which root file system a template boots. */
 export interface TemplateSource {
   /** digest of the OCI manifest that it was made from */
   readonly imageDigest: string;
