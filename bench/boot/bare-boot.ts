@@ -11,6 +11,8 @@ export interface BareBoot {
   readonly init: number;
   /** execution of the runtime to the first answer of its server, asked from inside */
   readonly runtime: number;
+  /** start of the QEMU process to that answer: both, and the modules and the drive in between */
+  readonly answered: number;
 }
 
 const LIMIT_MS = 90_000;
@@ -49,7 +51,7 @@ async function bootOnce(host: BenchHost, guest: BareGuest, signal: AbortSignal):
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()));
   try {
     const at = await marks(child, AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)]));
-    return { init: at.init - begin, runtime: at.answered - at.start };
+    return { init: at.init - begin, runtime: at.answered - at.start, answered: at.answered - begin };
   } finally {
     child.kill('SIGKILL');
     await ended;
