@@ -8,6 +8,7 @@ import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { Metrics } from '@aenv/platform/observability/metrics.ts';
 import type { Config } from '../config/schema.ts';
 import type { Folders } from './folders.ts';
+import { writeLayerSources } from './layer-sources.ts';
 
 /** The disks of a node, and the daemon that serves them. */
 export interface Storage {
@@ -19,7 +20,7 @@ export interface Storage {
 export interface StorageOptions {
   readonly config: Config;
   readonly folders: Folders;
-  /** version of the product: a block daemon of another one is replaced */
+  /** version of the product: a block daemon of another one, or with another configuration, is replaced */
   readonly version: string;
   readonly log: Logger;
   readonly metrics: Metrics;
@@ -35,17 +36,21 @@ const LOOK_FOR_GARBAGE_MS = 10_000;
 export async function openStorage(options: StorageOptions): Promise<Storage> {
   const { config, folders, version, log, metrics, signal } = options;
   const { uid, ioThreads } = config.storage;
+  const runtime = join(folders.runtime, 'blockd');
+  const sources = await writeLayerSources(config, runtime, uid);
   const supervisor = await BlockdSupervisor.open(
     {
       daemon: {
         root: folders.volumes,
-        runtime: join(folders.runtime, 'blockd'),
-        version,
+        runtime,
+        version: `${version}+${sources.fingerprint}`,
         uid,
         threads: ioThreads ?? defaultThreads(availableParallelism()),
         'max-layers': MAX_LAYERS,
         'min-garbage-bytes': MIN_GARBAGE_BYTES,
         'look-ms': LOOK_FOR_GARBAGE_MS,
+        'sources-module': sources.module,
+        'sources-config': sources.config,
       },
       logFile: join(folders.home, 'logs', 'blockd.log'),
       log,
