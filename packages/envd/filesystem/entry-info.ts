@@ -24,17 +24,34 @@ export async function entryInfo(
   sources: EntrySources,
   actual: string | Buffer = shown,
 ): Promise<EntryInfo> {
-  const { info, metadata } = await describeEntry(shown, sources, actual);
-  await metadata;
+  const { info, holder } = await describeEntry(shown, sources.accounts, actual);
+  if (holder !== undefined) await addMetadata([{ info, holder }], sources.attributes);
   return info;
 }
 
-/** Like `entryInfo`, for many entries at once: the metadata is in the description when `metadata` has resolved. */
+/** A description that has no metadata yet. */
+export interface BareEntry {
+  readonly info: EntryInfo;
+  /** what its metadata is read from; undefined for what cannot have any */
+  readonly holder: string | Buffer | undefined;
+}
+
+/** Completes descriptions, all together. */
+export async function addMetadata(entries: readonly BareEntry[], attributes: Attributes): Promise<void> {
+  const holders = entries.map(({ holder }) => holder).filter((holder) => holder !== undefined);
+  const found = (await attributes.read(holders))[Symbol.iterator]();
+  for (const { info, holder } of entries) {
+    const metadata = holder === undefined ? undefined : found.next().value;
+    if (metadata !== undefined) info.metadata = metadata;
+  }
+}
+
+/** Describes one entry without its metadata; see `entryInfo`. */
 export async function describeEntry(
   shown: string,
-  { accounts, attributes }: EntrySources,
+  accounts: AccountTable,
   actual: string | Buffer,
-): Promise<{ readonly info: EntryInfo; readonly metadata: Promise<void> | undefined }> {
+): Promise<BareEntry> {
   const own = await lstat(actual);
   const target = own.isSymbolicLink() ? await linkTarget(actual) : undefined;
   const type = typeOf(target?.stats ?? own);
@@ -51,11 +68,8 @@ export async function describeEntry(
     ...(target === undefined ? {} : { symlinkTarget: target.path.toString() }),
   });
   // Nothing else can have attributes of users; those of a link are its target's, like its type and its mode.
-  if (type !== FileType.FILE && type !== FileType.DIRECTORY) return { info, metadata: undefined };
-  const metadata = attributes.read(target?.path ?? actual).then((found) => {
-    if (found !== undefined) info.metadata = found;
-  });
-  return { info, metadata };
+  const mayHold = type === FileType.FILE || type === FileType.DIRECTORY;
+  return { info, holder: mayHold ? (target?.path ?? actual) : undefined };
 }
 
 function typeOf(stats: Stats): FileType {

@@ -2,15 +2,15 @@ import { readdir } from 'node:fs/promises';
 import { type EntryInfo, FileType } from '@aenv/contracts/envd/gen/filesystem_pb.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { isStaging } from '../files/staging.ts';
-import { describeEntry, type EntrySources } from './entry-info.ts';
+import { addMetadata, type BareEntry, describeEntry, type EntrySources } from './entry-info.ts';
 import { errnoOf } from './errors.ts';
 
 // An answer is one message in memory, on both sides.
 const ENTRIES_MAX = 100_000;
 // Calls of lstat(2) at once: as many as make the thread pool busy.
 const PARALLEL = 16;
-// Descriptions whose metadata is awaited together: on the way it is a few kilobytes each at most.
-const METADATA_AT_ONCE = 1000;
+// Entries whose metadata is read together.
+const METADATA_BATCH = 1000;
 const SLASH = Buffer.from('/');
 
 /**
@@ -27,8 +27,7 @@ export async function listTree(shown: string, depth: number, sources: EntrySourc
 
 class Listing {
   readonly #sources: EntrySources;
-  readonly #entries: EntryInfo[] = [];
-  readonly #metadata: Promise<void>[] = [];
+  readonly #entries: BareEntry[] = [];
 
   constructor(sources: EntrySources) {
     this.#sources = sources;
@@ -42,37 +41,33 @@ class Listing {
     for (let start = 0; start < names.length; start += PARALLEL) {
       const batch = names.slice(start, start + PARALLEL).map(async (name) => {
         const actual = Buffer.concat([folder, SLASH, name]);
-        return { actual, info: await this.#describe(name.toString(), shown, actual) };
+        return { actual, entry: await this.#describe(name.toString(), shown, actual) };
       });
-      for (const { actual, info } of await Promise.all(batch)) {
-        if (info === undefined) continue;
-        this.#entries.push(info);
+      for (const { actual, entry } of await Promise.all(batch)) {
+        if (entry === undefined) continue;
+        this.#entries.push(entry);
+        const { info } = entry;
         if (depth > 1 && info.type === FileType.DIRECTORY && info.symlinkTarget === undefined) {
           await this.folder(actual, info.path, depth - 1).catch(ignoreVanished);
         }
       }
-      if (this.#metadata.length >= METADATA_AT_ONCE) await this.#settle();
     }
   }
 
   async finish(): Promise<EntryInfo[]> {
-    await this.#settle();
-    return this.#entries;
+    for (let start = 0; start < this.#entries.length; start += METADATA_BATCH) {
+      await addMetadata(this.#entries.slice(start, start + METADATA_BATCH), this.#sources.attributes);
+    }
+    return this.#entries.map(({ info }) => info);
   }
 
-  async #describe(name: string, folder: string, actual: Buffer): Promise<EntryInfo | undefined> {
+  async #describe(name: string, folder: string, actual: Buffer): Promise<BareEntry | undefined> {
     if (isStaging(name)) return undefined;
     try {
-      const { info, metadata } = await describeEntry(`${folder}/${name}`, this.#sources, actual);
-      if (metadata !== undefined) this.#metadata.push(metadata);
-      return info;
+      return await describeEntry(`${folder}/${name}`, this.#sources.accounts, actual);
     } catch (error) {
       return ignoreVanished(error);
     }
-  }
-
-  async #settle(): Promise<void> {
-    await Promise.all(this.#metadata.splice(0));
   }
 }
 

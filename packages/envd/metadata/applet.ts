@@ -10,45 +10,67 @@ export interface AppletAnswer {
 }
 
 const END = Buffer.alloc(1);
+// A file system that does not answer, as one of FUSE may do, must not keep everybody else waiting for ever.
+const STALLED_MS = 20_000;
 
 interface Request {
-  readonly resolve: (answer: AppletAnswer) => void;
+  readonly take: (answer: AppletAnswer) => void;
   readonly reject: (error: AenvError) => void;
 }
 
 /** One run of the native `xattr` applet; xattr.c has its protocol. Requests are served in their order. */
 export class XattrApplet {
-  /** resolves when the process is gone */
+  /** resolves when it serves no more */
   readonly ended: Promise<void>;
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;
+  readonly #stalledMs: number;
   readonly #requests: Request[] = [];
+  readonly #end: () => void;
   #pairs: [string, string][] = [];
   #name: string | undefined;
   #rest = '';
   #gone = false;
+  #timer: NodeJS.Timeout | undefined;
 
-  constructor(native: string) {
+  constructor(native: string, stalledMs = STALLED_MS) {
+    this.#stalledMs = stalledMs;
     this.#child = spawn(native, ['xattr'], { stdio: ['pipe', 'pipe', 'ignore'], env: {}, cwd: '/' });
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.ended = promise.then(() => this.#end());
-    this.#child.on('error', () => resolve());
-    this.#child.on('close', () => resolve());
+    this.ended = promise;
+    this.#end = () => {
+      this.#gone = true;
+      clearTimeout(this.#timer);
+      for (const { reject } of this.#requests.splice(0)) reject(gone());
+      resolve();
+    };
+    this.#child.on('error', this.#end);
+    this.#child.on('close', this.#end);
     this.#child.stdin.on('error', () => {});
     this.#child.stdout.setEncoding('latin1').on('data', (text: string) => this.#take(text));
   }
 
-  /** @throws AenvError `internal` when the process is gone */
-  ask(...records: readonly (string | Buffer)[]): Promise<AppletAnswer> {
+  /**
+   * Sends requests together, each as its records. @returns their answers
+   * @throws AenvError `internal` when the process is gone, or does not answer
+   */
+  ask(requests: readonly (readonly (string | Buffer)[])[]): Promise<AppletAnswer[]> {
     return new Promise((resolve, reject) => {
+      const answers: AppletAnswer[] = [];
       if (this.#gone) return reject(gone());
-      this.#requests.push({ resolve, reject });
-      this.#child.stdin.write(Buffer.concat(records.flatMap((record) => [Buffer.from(record), END])));
+      if (requests.length === 0) return resolve(answers);
+      const take = (answer: AppletAnswer) => {
+        if (answers.push(answer) === requests.length) resolve(answers);
+      };
+      for (const _ of requests) this.#requests.push({ take, reject });
+      this.#child.stdin.write(Buffer.concat(requests.flat().flatMap((record) => [Buffer.from(record), END])));
+      this.#timer ??= this.#deadline();
     });
   }
 
-  close(): Promise<void> {
+  /** Kills it. A process that the kernel does not let go is left to the kernel. */
+  close(): void {
     this.#child.kill('SIGKILL');
-    return this.ended;
+    this.#end();
   }
 
   #take(text: string): void {
@@ -61,16 +83,17 @@ export class XattrApplet {
       } else if (/^\d/.test(record)) {
         const pairs = this.#pairs;
         this.#pairs = [];
-        this.#requests.shift()?.resolve({ pairs, errno: Number(record) });
+        this.#requests.shift()?.take({ pairs, errno: Number(record) });
       } else {
         this.#name = record;
       }
     }
+    clearTimeout(this.#timer);
+    this.#timer = this.#requests.length === 0 ? undefined : this.#deadline();
   }
 
-  #end(): void {
-    this.#gone = true;
-    for (const { reject } of this.#requests.splice(0)) reject(gone());
+  #deadline(): NodeJS.Timeout {
+    return setTimeout(() => this.close(), this.#stalledMs);
   }
 }
 

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { constants } from 'node:os';
-import { XattrApplet } from './applet.ts';
+import { type AppletAnswer, XattrApplet } from './applet.ts';
 import { METADATA_PREFIX, type Metadata } from './metadata.ts';
 
 /**
@@ -23,24 +23,18 @@ export class Attributes {
   }
 
   /**
-   * The metadata of a file or a folder, undefined for none. What cannot be read has none, as has what is not there; texts
-   * that are not UTF-8 are left out, since no message can hold them. Links have none of their own.
-   * @param path absolute
+   * The metadata of files and folders, undefined where there is none. What cannot be read has none, as has what is not
+   * there; texts that are not UTF-8 are left out, since no message can hold them. Links have none of their own.
+   * @param paths absolute
    */
-  async read(path: string | Buffer): Promise<Metadata | undefined> {
-    let metadata: Record<string, string> | undefined;
+  async read(paths: readonly (string | Buffer)[]): Promise<(Metadata | undefined)[]> {
     try {
-      const { pairs } = await this.#running().ask(command('get', path));
-      for (const [name, value] of pairs) {
-        const [key, text] = [fromBytes(name.slice(METADATA_PREFIX.length)), fromBytes(value)];
-        if (key === undefined || text === undefined) continue;
-        metadata ??= Object.create(null) as Record<string, string>;
-        metadata[key] = text;
-      }
+      const answers = await this.#running().ask(paths.map((path) => [command('get', path)]));
+      return answers.map(({ pairs }) => (pairs.length === 0 ? undefined : toMetadata(pairs)));
     } catch {
       // The process was ended: a description without metadata is better than none.
+      return paths.map(() => undefined);
     }
-    return metadata;
   }
 
   /**
@@ -49,10 +43,12 @@ export class Attributes {
    * @throws the error of setxattr(2)
    */
   async write(path: string, metadata: Metadata): Promise<boolean> {
-    const answers = Object.entries(metadata).map(([key, value]) =>
-      this.#running().ask(command('set', path), METADATA_PREFIX + key, value),
-    );
-    for (const { errno } of await Promise.all(answers)) {
+    const requests = Object.entries(metadata).map(([key, value]) => [
+      command('set', path),
+      METADATA_PREFIX + key,
+      value,
+    ]);
+    for (const { errno } of await this.#running().ask(requests)) {
       if (errno === constants.errno.ENOTSUP) return false;
       if (errno !== 0) throw systemError('setxattr', errno);
     }
@@ -64,12 +60,13 @@ export class Attributes {
    * @throws the error of the system call
    */
   async copy(from: Buffer, to: Buffer): Promise<void> {
-    const { errno } = await this.#running().ask(command('copy', from), to);
-    if (errno !== 0) throw systemError('copy of attributes', errno);
+    const [answer] = await this.#running().ask([[command('copy', from), to]]);
+    if (answer !== undefined && answer.errno !== 0) throw systemError('copy of attributes', answer.errno);
   }
 
   async close(): Promise<void> {
-    await this.#applet?.close();
+    this.#applet?.close();
+    await this.#applet?.ended;
   }
 
   #running(): XattrApplet {
@@ -88,6 +85,16 @@ function command(name: 'get' | 'set' | 'copy', path: string | Buffer): Buffer {
   return Buffer.concat([Buffer.from(`${name} `), Buffer.from(path)]);
 }
 
+function toMetadata(pairs: AppletAnswer['pairs']): Metadata | undefined {
+  const metadata: Record<string, string> = Object.create(null);
+  for (const [name, value] of pairs) {
+    const [key, text] = [fromBytes(name.slice(METADATA_PREFIX.length)), fromBytes(value)];
+    if (key !== undefined && text !== undefined) metadata[key] = text;
+  }
+  return Object.keys(metadata).length === 0 ? undefined : metadata;
+}
+
+/** The text in bytes of which each is a character; undefined when they are not UTF-8. */
 function fromBytes(text: string): string | undefined {
   const bytes = Buffer.from(text, 'latin1');
   return isUtf8(bytes) ? bytes.toString() : undefined;

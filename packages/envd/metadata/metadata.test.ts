@@ -8,6 +8,7 @@ import fc from 'fast-check';
 import { type TestEnvd, testEnvd } from '../testing/envd.ts';
 import { nativeForTests } from '../testing/native.ts';
 import { unary } from '../testing/rpc-client.ts';
+import { XattrApplet } from './applet.ts';
 import { Attributes } from './attributes.ts';
 import { metadataOf } from './metadata.ts';
 
@@ -124,19 +125,33 @@ test('somebody kills the process that serves attributes: descriptions go on, the
   const path = join(dir, 'killed');
   await put(path, { 'x-metadata-k': 'v' });
   const attributes = new Attributes(nativeForTests());
-  assert.deepEqual({ ...(await attributes.read(path)) }, { k: 'v' });
+  assert.deepEqual({ ...(await attributes.read([path]))[0] }, { k: 'v' });
   const pids = execFileSync('ps', ['-o', 'pid=,args=', '--ppid', String(process.pid)], { encoding: 'utf8' });
   for (const line of pids.split('\n').filter((text) => text.endsWith(' xattr'))) {
     process.kill(Number.parseInt(line, 10), 'SIGSTOP');
-    const pending = attributes.read(path);
+    const pending = attributes.read([path]);
     process.kill(Number.parseInt(line, 10), 'SIGKILL');
     await pending;
   }
-  assert.deepEqual({ ...(await attributes.read(path)) }, { k: 'v' });
+  assert.deepEqual({ ...(await attributes.read([path]))[0] }, { k: 'v' });
   await attributes.close();
   const missing = new Attributes('/no/such/program');
-  assert.equal(await missing.read(path), undefined);
+  assert.deepEqual(await missing.read([path, path]), [undefined, undefined]);
   await assert.rejects(missing.write(path, { k: 'v' }), { code: 'internal' });
+});
+
+test('a file system that does not answer holds nobody up for ever', async () => {
+  const applet = new XattrApplet(nativeForTests(), 200);
+  assert.equal((await applet.ask([['get /']]))[0]?.errno, 0);
+  const pids = execFileSync('ps', ['-o', 'pid=,args=', '--ppid', String(process.pid)], { encoding: 'utf8' });
+  const [last = ''] = pids
+    .split('\n')
+    .filter((text) => text.endsWith(' xattr'))
+    .slice(-1);
+  process.kill(Number.parseInt(last, 10), 'SIGSTOP');
+  await assert.rejects(applet.ask([['get /'], ['get /tmp']]), { code: 'internal' });
+  await applet.ended;
+  await assert.rejects(applet.ask([['get /']]), { code: 'internal' });
 });
 
 test('whatever headers come, they are refused or kept exactly', () => {
