@@ -6,6 +6,7 @@ import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import type { Bench, Measurement, Row } from '../measurement.ts';
 import { type Goal, ratioRow } from '../report/rows.ts';
 import { median } from '../sampling/statistics.ts';
+import { memoryRows } from './daemon-memory.ts';
 import { fio, type Workload } from './fio.ts';
 import { type DiskServer, type DiskShape, openBlockd, serveOurs, serveQcow2, serveRaw } from './servers.ts';
 import { swapRows } from './swap.ts';
@@ -31,7 +32,8 @@ export const block: Measurement = {
   async run(bench) {
     await installPackages(['fio', 'nbdkit', 'qemu-utils'], { log: silentLogger, signal: bench.signal });
     await using host = await openBlockd();
-    return [...(await compare(bench, host)), ...(await swapRows(bench, host))];
+    const memory = await memoryRows(bench, host);
+    return [...memory, ...(await compare(bench, host)), ...(await swapRows(bench, host))];
   },
 };
 

@@ -44,7 +44,14 @@ async function running(argv: readonly [string, ...string[]]): Promise<ChildProce
 /** fio's verification: every block carries a checksum of itself, and all are read back at the end. */
 function fioVerify(socket: string, seconds: number) {
   const job = ['--name=verify', '--ioengine=nbd', `--uri=${uri(socket)}`, '--rw=randrw', '--bsrange=4k-64k'];
-  const check = ['--verify=crc32c', '--verify_fatal=1', '--verify_backlog=64', '--do_verify=1', '--norandommap=0'];
+  const check = [
+    '--verify=crc32c',
+    '--verify_fatal=1',
+    '--verify_backlog=64',
+    '--do_verify=1',
+    '--norandommap=0',
+    '--verify_state_save=0',
+  ];
   const bounds = ['--size=256M', '--iodepth=16', `--runtime=${seconds}`, '--fsync=64', '--thread', '--randseed=7'];
   return run(['fio', ...job, ...check, ...bounds], { timeoutMs: 300_000 });
 }
