@@ -6,6 +6,9 @@ import type { Change } from './changes.ts';
 /** An event as it goes to clients. */
 export type FilesystemEvent = MessageInitShape<typeof FilesystemEventSchema>;
 
+/** Makes the event of a change, with what belongs to it. */
+export type ToEvent = (change: Change) => FilesystemEvent | Promise<FilesystemEvent>;
+
 // What was removed or renamed is no longer at its path; something else may be there by now.
 const WITH_ENTRY: ReadonlySet<EventType> = new Set([EventType.CREATE, EventType.WRITE, EventType.CHMOD]);
 

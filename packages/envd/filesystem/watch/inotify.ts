@@ -37,9 +37,9 @@ type Item = InotifyEvent | { readonly reached: () => void };
 
 /**
  * One inotify instance, through the native `watch` applet; watch.c has its protocol. It is read only when somebody asks
- * for the next event: who is slow makes the kernel's queue overflow, which it tells, and no memory grows.
+ * for more: who is slow makes the kernel's queue overflow, which it tells, and no memory grows.
  *
- * One caller at a time may be in `add`, `settle` and `next`, because all of them read.
+ * One caller at a time may be in `add`, `settle` and `wait`, because all of them read.
  */
 export class Inotify {
   /** resolves when the applet has ended, to its exit code; 128 when it has none */
@@ -48,7 +48,7 @@ export class Inotify {
   readonly #output: AsyncIterator<Buffer>;
   /** what waits for an answer, in the order of the requests */
   readonly #requests: ((answer: number) => void)[] = [];
-  #items: Item[] = [];
+  readonly #items: Item[] = [];
   #rest: Buffer = Buffer.alloc(0);
   #ended = false;
 
@@ -78,7 +78,7 @@ export class Inotify {
     this.#ask(`0 ${watch}`, () => {});
   }
 
-  /** Returns when `queued` knows all that has happened until now. */
+  /** Returns when all that has happened until now is known. */
   async settle(): Promise<void> {
     let settled = false;
     this.#ask('0 0', () => {
@@ -87,26 +87,35 @@ export class Inotify {
     while (!settled && (await this.#read()));
   }
 
-  /** Calls back when `next` has given all that has happened until now; never, when there is nobody who asks for it. */
+  /** Calls back when all that has happened until now was taken, and somebody waits for more. */
   mark(reached: () => void): void {
     this.#ask('0 0', () => void this.#items.push({ reached }));
   }
 
-  /** Whether such an event will come from `next`, of those that are known. */
+  /** Whether such an event waits. */
   queued(matches: (event: InotifyEvent) => boolean): boolean {
     return this.#items.some((item) => 'mask' in item && matches(item));
   }
 
-  /** The next event; undefined when the applet has ended. */
-  async next(): Promise<InotifyEvent | undefined> {
+  /** The next event, if it is known and there is no mark before it. */
+  take(): InotifyEvent | undefined {
+    const [item] = this.#items;
+    if (item === undefined || 'reached' in item) return undefined;
+    this.#items.shift();
+    return item;
+  }
+
+  /** Reaches the marks that are next and returns when there is an event to take; false when the applet has ended. */
+  async wait(): Promise<boolean> {
     for (;;) {
-      const item = this.#items.shift();
+      const [item] = this.#items;
       if (item === undefined) {
-        if (!(await this.#read())) return undefined;
+        if (!(await this.#read())) return false;
       } else if ('reached' in item) {
+        this.#items.shift();
         item.reached();
       } else {
-        return item;
+        return true;
       }
     }
   }

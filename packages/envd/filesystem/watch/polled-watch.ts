@@ -1,13 +1,13 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Change } from './changes.ts';
-import type { FilesystemEvent } from './events.ts';
+import type { FilesystemEvent, ToEvent } from './events.ts';
 
 // So many are kept for a client that does not ask; after that the kernel's queue fills, and then it overflows.
 const EVENTS_MAX = 20_000;
 
 /** Where changes come from: a TreeWatch. */
 export interface ChangeSource {
-  changes(): AsyncIterable<Change>;
+  changes(): AsyncIterable<readonly Change[]>;
   /** calls back when `changes` has given all that has happened until now */
   mark(reached: () => void): void;
   close(): void;
@@ -16,14 +16,14 @@ export interface ChangeSource {
 /** Collects the events of a watched folder until somebody asks for them. */
 export class PolledWatch {
   readonly source: ChangeSource;
-  readonly #toEvent: (change: Change) => Promise<FilesystemEvent>;
+  readonly #toEvent: ToEvent;
   readonly #limit: number;
   readonly #waiting = new Set<() => void>();
   #events: FilesystemEvent[] = [];
   #taken: (() => void) | undefined;
   #end: { readonly error: unknown } | undefined;
 
-  constructor(source: ChangeSource, toEvent: (change: Change) => Promise<FilesystemEvent>, limit = EVENTS_MAX) {
+  constructor(source: ChangeSource, toEvent: ToEvent, limit = EVENTS_MAX) {
     this.source = source;
     this.#toEvent = toEvent;
     this.#limit = limit;
@@ -54,9 +54,11 @@ export class PolledWatch {
   }
 
   async #collect(): Promise<void> {
-    for await (const change of this.source.changes()) {
-      this.#events.push(await this.#toEvent(change));
-      while (this.#events.length >= this.#limit) await this.#room();
+    for await (const changes of this.source.changes()) {
+      for (const change of changes) {
+        this.#events.push(await this.#toEvent(change));
+        while (this.#events.length >= this.#limit) await this.#room();
+      }
     }
   }
 

@@ -5,7 +5,7 @@ import type { Call, Implementation } from '../../rpc/call.ts';
 import type { EnvdContext } from '../../server/context.ts';
 import { fileError } from '../errors.ts';
 import type { Change } from './changes.ts';
-import { eventOf, eventWithEntry, type FilesystemEvent } from './events.ts';
+import { eventOf, eventWithEntry, type FilesystemEvent, type ToEvent } from './events.ts';
 import { isOnNetworkMount } from './network-mount.ts';
 import { PolledWatch } from './polled-watch.ts';
 import { streamChanges } from './stream.ts';
@@ -32,11 +32,11 @@ export function watchMethods(
       }
       const { recursive, includeEntry } = request;
       const watch = await watchers.take(() => TreeWatch.open({ native: options.native, path, recursive }));
-      const toEvent = async (change: Change): Promise<FilesystemEvent> => {
-        if (!includeEntry) return eventOf(change);
+      const withEntry = async (change: Change): Promise<FilesystemEvent> => {
         const sources = { accounts: await envd.users.accounts(), attributes: envd.attributes };
         return eventWithEntry(change, path, watch.absolute(change.name), sources);
       };
+      const toEvent: ToEvent = includeEntry ? withEntry : eventOf;
       return { watch, toEvent };
     } catch (error) {
       throw fileError(error, path);

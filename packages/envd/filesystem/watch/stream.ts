@@ -4,7 +4,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Call } from '../../rpc/call.ts';
 import { keepaliveMs } from '../../rpc/keepalive.ts';
 import type { Change } from './changes.ts';
-import type { FilesystemEvent } from './events.ts';
+import type { ToEvent } from './events.ts';
 import type { ChangeSource } from './polled-watch.ts';
 
 /**
@@ -14,7 +14,7 @@ import type { ChangeSource } from './polled-watch.ts';
  */
 export async function* streamChanges(
   source: ChangeSource,
-  toEvent: (change: Change) => Promise<FilesystemEvent>,
+  toEvent: ToEvent,
   call: Call,
 ): AsyncGenerator<MessageInitShape<typeof WatchDirResponseSchema>> {
   let expired = false;
@@ -39,7 +39,7 @@ export async function* streamChanges(
         continue;
       }
       if (result.done === true) break;
-      yield { event: { case: 'filesystem', value: await toEvent(result.value) } };
+      for (const change of result.value) yield { event: { case: 'filesystem', value: await toEvent(change) } };
       next = nextOf(changes);
     }
     if (expired) throw new AenvError('watch_deadline', 'the deadline of the call has passed');
@@ -50,7 +50,7 @@ export async function* streamChanges(
   }
 }
 
-function nextOf(changes: AsyncIterator<Change>): Promise<IteratorResult<Change>> {
+function nextOf(changes: AsyncIterator<readonly Change[]>): Promise<IteratorResult<readonly Change[]>> {
   const next = changes.next();
   // The client may leave while it is on the way, and then nobody waits for it.
   next.catch(() => {});

@@ -10,7 +10,7 @@ import { hasContent, inodeOf, isFolder, readNames } from './read-folder.ts';
 import { notWatchable, watchError } from './watch-error.ts';
 
 const BELOW = WATCHED | IN.ONLYDIR | IN.DONT_FOLLOW;
-// Watches that are asked for together, and folders that are read together.
+// Changes that are told together and watches that are asked for together, and folders that are read together.
 const BATCH = 256;
 const PARALLEL = 16;
 const { errno } = constants;
@@ -84,15 +84,32 @@ export class TreeWatch {
   }
 
   /**
-   * The changes as they come, until `close`.
+   * The changes as they come, together what comes together, until `close`.
    * @throws AenvError `watch_overflow` when some were lost, `path_not_found` when the folder is gone, `too_many_watches`
    */
-  async *changes(): AsyncGenerator<Change> {
-    for (;;) {
-      const event = await this.#inotify.next();
+  async *changes(): AsyncGenerator<readonly Change[]> {
+    for (let told: Change[] = []; ; ) {
+      const event = this.#inotify.take();
+      if (event !== undefined) {
+        try {
+          // Only folders make it wait.
+          const fresh = this.#handle(event, told);
+          const folder = fresh === undefined ? undefined : await fresh;
+          if (folder !== undefined) for await (const change of this.#enter([folder], true)) told.push(change);
+        } catch (error) {
+          if (told.length > 0 && !this.#closed) yield told;
+          throw error;
+        }
+        if (told.length < BATCH) continue;
+      }
       if (this.#closed) return;
-      if (event === undefined) throw notWatchable(await this.#inotify.exitCode);
-      yield* this.#changesOf(event);
+      if (told.length > 0) {
+        yield told;
+        told = [];
+      } else if (!(await this.#inotify.wait())) {
+        if (this.#closed) return;
+        throw notWatchable(await this.#inotify.exitCode);
+      }
     }
   }
 
@@ -101,7 +118,8 @@ export class TreeWatch {
     this.#inotify.close();
   }
 
-  async *#changesOf(event: InotifyEvent): AsyncGenerator<Change> {
+  /** Adds what is to be told of an event. @returns a folder that has to be read, where there is one */
+  #handle(event: InotifyEvent, told: Change[]): Promise<Folder | undefined> | undefined {
     if (event.mask & IN.Q_OVERFLOW) {
       throw new AenvError('watch_overflow', 'more was changed than could be told, and some of it was lost');
     }
@@ -111,22 +129,19 @@ export class TreeWatch {
     if (event.mask & (IN.IGNORED | IN.UNMOUNT)) {
       if (isRoot) throw this.#gone();
       this.#tree.forget(folder);
-      return;
+      return undefined;
     }
     // What happens to a folder below, the one above it tells.
-    if (event.name === '' && !isRoot) return;
+    if (event.name === '' && !isRoot) return undefined;
     const place = this.#tree.pathOf(folder);
     if (place === undefined) return this.#abandon(event.cookie);
     const name = join(place, event.name);
-    const types = this.#types.of(event);
     const known = (event.mask & IN.CREATE) !== 0 && this.#found.delete(name);
     if (event.mask & (IN.DELETE | IN.MOVED_FROM)) this.#found.delete(name);
-    const isFolder = this.#recursive && (event.mask & IN.ISDIR) !== 0 && event.name !== '' && !isStaging(event.name);
-    const fresh =
-      isFolder && !(known && folder.children.has(event.name)) ? await this.#follow(event, folder, name) : undefined;
-    if (!known) for (const type of types) yield { name, type };
-    if (fresh !== undefined) yield* this.#enter([fresh], true);
+    for (const type of this.#types.of(event)) if (!known) told.push({ name, type });
     if (isRoot && event.mask & (IN.DELETE_SELF | IN.MOVE_SELF)) throw this.#gone();
+    const isFolder = this.#recursive && (event.mask & IN.ISDIR) !== 0 && event.name !== '' && !isStaging(event.name);
+    return isFolder && !(known && folder.children.has(event.name)) ? this.#follow(event, folder, name) : undefined;
   }
 
   /** Keeps the tree as it is on the disk. @returns a folder that has to be read */

@@ -30,14 +30,14 @@ class FakeSource implements ChangeSource {
     this.#wake?.();
   }
 
-  async *changes(): AsyncGenerator<Change> {
+  async *changes(): AsyncGenerator<readonly Change[]> {
     while (!this.closed) {
       const item = this.#queue.shift();
       if (item instanceof Error) throw item;
       if (typeof item === 'function') item();
       else if (item !== undefined) {
         this.given += 1;
-        yield item;
+        yield [item];
       } else {
         await new Promise<void>((resolve) => {
           this.#wake = resolve;
@@ -48,7 +48,7 @@ class FakeSource implements ChangeSource {
 }
 
 const change = (name: string): Change => ({ name, type: EventType.WRITE });
-const polled = (source: ChangeSource, limit?: number) => new PolledWatch(source, async (each) => eventOf(each), limit);
+const polled = (source: ChangeSource, limit?: number) => new PolledWatch(source, eventOf, limit);
 const names = async (watch: PolledWatch) => (await watch.take()).map(({ name }) => name);
 
 test('a poll gives what happened before it, once', async () => {
