@@ -57,7 +57,6 @@ describe('the API', () => {
   it('names the feature of routes that are not served yet', async () => {
     const id = String((await api.request('POST', '/v2/sandboxes', { templateID: 'base' })).body.sandboxID);
     for (const [method, path, feature] of [
-      ['POST', `/sandboxes/${id}/pause`, 'pausing'],
       ['PUT', `/sandboxes/${id}/network`, 'egress'],
       ['POST', '/v3/templates', 'building'],
       ['DELETE', '/templates/team%2Fname%3Atag', 'deleting'],

@@ -63,6 +63,26 @@ describe('one sandbox', () => {
     assert.deepEqual([answer.status, answer.body.code], [409, 409]);
   });
 
+  it('is paused once, listed as paused, and resumed or connected to', async () => {
+    const pause = (body: unknown) => api.request('POST', `/sandboxes/${id}/pause`, body);
+    assert.deepEqual([(await pause('')).status, (await pause({})).status], [204, 409]);
+    assert.equal((await api.request('GET', `/sandboxes/${id}`)).body.state, 'paused');
+    const resumed = await api.request('POST', `/sandboxes/${id}/resume`, '');
+    assert.deepEqual([resumed.status, resumed.body.sandboxID, resumed.body.envdAccessToken], [201, id, 'envd-token']);
+    assert.equal((await pause({ memory: true })).status, 204);
+    assert.equal((await api.request('POST', `/sandboxes/${id}/connect`, { timeout: 60 })).status, 201);
+    assert.deepEqual(
+      api.sandboxes.calls.map(([name, , value]) => [name, value]),
+      [
+        ['pause', 1],
+        ['resume', 15],
+        ['pause', 1],
+        ['connect', 60],
+      ],
+    );
+    for (const body of [{ memory: 'yes' }, { x: 1 }]) assert.equal((await pause(body)).status, 400);
+  });
+
   it('may be named with a client id, and with nothing else', async () => {
     assert.equal((await api.request('GET', `/sandboxes/${id}-6532622b`)).status, 200);
     for (const bad of [`${id}-a-b`, id.toUpperCase(), 'a%2Fb', 'a%00', `${'a'.repeat(65)}`, 'a.b', '%E2%98%83']) {

@@ -5,7 +5,6 @@ import { sandboxIdOf } from '../query/sandbox-id.ts';
 
 /** Routes of the E2B API that are known and not served yet, with the feature that they belong to. */
 const UNSERVED: readonly (readonly [Method, string, string])[] = [
-  ['POST', '/sandboxes/{sandboxID}/pause', 'pausing sandboxes'],
   ['POST', '/sandboxes/{sandboxID}/fork', 'forking sandboxes'],
   ['POST', '/sandboxes/{sandboxID}/snapshots', 'snapshots'],
   ['GET', '/snapshots', 'snapshots'],
@@ -48,11 +47,6 @@ const UNSERVED: readonly (readonly [Method, string, string])[] = [
  */
 export function unservedRoutes({ sandboxes }: Pick<ApiParts, 'sandboxes'>): readonly Route[] {
   return [
-    // Old clients try it when anything else fails; as nothing is paused, what is there runs already.
-    unserved('POST', '/sandboxes/{sandboxID}/resume', 'pausing sandboxes', (param) => {
-      const { sandboxId } = sandboxes.get(sandboxIdOf(param('sandboxID')));
-      throw new AenvError('sandbox_not_running', `Sandbox ${sandboxId} is not paused`);
-    }),
     ...UNSERVED.map(([method, path, feature]) =>
       unserved(method, path, feature, (param) => {
         if (path.startsWith('/sandboxes/{sandboxID}/')) sandboxes.get(sandboxIdOf(param('sandboxID')));
