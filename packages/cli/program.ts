@@ -5,6 +5,7 @@ import { registerConnect } from './commands/connect.ts';
 import { registerExec } from './commands/exec.ts';
 import { registerKeys } from './commands/keys.ts';
 import { registerObservation } from './commands/observation.ts';
+import { registerPause } from './commands/pause.ts';
 import { registerRun } from './commands/run.ts';
 import { registerSandboxes } from './commands/sandboxes.ts';
 import { registerStart } from './commands/start.ts';
@@ -27,6 +28,7 @@ export function createProgram(version: string): Command {
   registerConnect(program);
   registerRun(program);
   registerSandboxes(program);
+  registerPause(program);
   registerTransfer(program);
   registerTemplates(program);
   registerObservation(program);

@@ -108,6 +108,15 @@ export class ControlPlane {
     return (await this.#request('POST', path, { timeout })) as SandboxInfo;
   }
 
+  async pause(sandboxId: string): Promise<void> {
+    await this.#request('POST', `/sandboxes/${encodeURIComponent(sandboxId)}/pause`);
+  }
+
+  async resume(sandboxId: string, timeout: number): Promise<SandboxInfo> {
+    const path = `/sandboxes/${encodeURIComponent(sandboxId)}/resume`;
+    return (await this.#request('POST', path, { timeout })) as SandboxInfo;
+  }
+
   async setTimeout(sandboxId: string, seconds: number): Promise<void> {
     await this.#request('POST', `/sandboxes/${encodeURIComponent(sandboxId)}/timeout`, { timeout: seconds });
   }

@@ -90,7 +90,8 @@ const LISTING = {
     sandbox.alias ?? sandbox.templateID,
     sandbox.state ?? '',
     sandbox.startedAt === undefined ? '' : duration(Date.now() - Date.parse(sandbox.startedAt)),
-    sandbox.endAt === undefined ? '' : duration(Date.parse(sandbox.endAt) - Date.now()),
+    // The time of a paused one stands still.
+    sandbox.endAt === undefined || sandbox.state === 'paused' ? '' : duration(Date.parse(sandbox.endAt) - Date.now()),
     String(sandbox.cpuCount ?? ''),
     `${sandbox.memoryMB ?? ''} MiB`,
     Object.entries(sandbox.metadata ?? {})

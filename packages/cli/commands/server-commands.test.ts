@@ -95,3 +95,26 @@ test('metrics are a table of one line for each sample', async (t) => {
   const [table = ''] = await run('metrics', 'i1', '--output', 'table');
   assert.match(table, /2026-01-01T00:00:00\.000Z +12\.3 % of 2 +3 \/ 8 MiB +0 \/ 1024 MiB$/);
 });
+
+test('pause goes on with the next sandbox when one refuses; resume names the sandbox', async (t) => {
+  const calls: string[] = [];
+  const run = await aenv(t, (method, { pathname }) => {
+    calls.push(`${method} ${pathname}`);
+    if (pathname.endsWith('/resume')) return { status: 201, body: { sandboxID: 'i3' } };
+    return pathname.includes('/i1/') ? { status: 409, body: { code: 409, message: 'paused' } } : { status: 204 };
+  });
+  const code = process.exitCode;
+  assert.deepEqual(await run('pause', 'i1', 'i2'), ['i2']);
+  assert.equal(process.exitCode, 1);
+  process.exitCode = code;
+  assert.deepEqual(await run('resume', 'i3'), ['i3']);
+  assert.deepEqual(calls, ['POST /sandboxes/i1/pause', 'POST /sandboxes/i2/pause', 'POST /sandboxes/i3/resume']);
+});
+
+test('ls tells of a paused sandbox that it is paused, and no end', async (t) => {
+  const endAt = new Date(Date.now() + 3_600_000).toISOString();
+  const sandbox = { sandboxID: 'i1', templateID: 'base', state: 'paused', endAt, cpuCount: 1, memoryMB: 512 };
+  const run = await aenv(t, () => ({ status: 200, body: [sandbox] }));
+  const [table = ''] = await run('ls', '--output', 'table');
+  assert.match(table, /i1 +base +paused +1 +512 MiB/);
+});

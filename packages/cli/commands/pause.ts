@@ -1,0 +1,39 @@
+import type { Command } from 'commander';
+import { ApiError } from '../client/control-plane.ts';
+import { openControlPlane } from '../client/session.ts';
+import { printable } from '../output/table.ts';
+import { globalFlags, timeoutOption } from './options.ts';
+
+/** `pause`, `resume`. */
+export function registerPause(program: Command): void {
+  program
+    .command('pause')
+    .summary('stop sandboxes and keep all of them')
+    .description(
+      'Keeps memory, processes and disk of sandboxes and gives back what they hold of the host. A paused sandbox has no end of its time to live.',
+    )
+    .argument('<id...>', 'ids of sandboxes')
+    .action(async (ids: string[], _flags, command: Command) => {
+      const api = await openControlPlane(globalFlags(command));
+      for (const id of ids) {
+        try {
+          await api.pause(id);
+          console.log(id);
+        } catch (error) {
+          if (!(error instanceof ApiError)) throw error;
+          console.error(`aenv: ${printable(id)}: ${error.message}`);
+          process.exitCode = 1;
+        }
+      }
+    });
+
+  program
+    .command('resume')
+    .summary('let a paused sandbox go on where it was')
+    .argument('<id>', 'id of the sandbox')
+    .addOption(timeoutOption())
+    .action(async (id: string, flags: { timeout: number }, command: Command) => {
+      const api = await openControlPlane(globalFlags(command));
+      console.log((await api.resume(id, flags.timeout)).sandboxID);
+    });
+}
