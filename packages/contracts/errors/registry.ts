@@ -1,6 +1,7 @@
 import type { ErrorSpec } from './error-spec.ts';
 import { GUEST_ERRORS } from './guest-errors.ts';
 import { SNAPSHOT_ERRORS } from './snapshot-errors.ts';
+import { TEMPLATE_ERRORS } from './template-errors.ts';
 
 /** Every error code of the product. `docs/reference/errors.md` is generated from this file. */
 const registry = {
@@ -146,6 +147,11 @@ const registry = {
     summary: 'The state of a microVM could not be written down.',
     remediation: 'Read the reason in the message; run `aenv doctor` to check this host.',
     retryable: true,
+  },
+  start_command_failed: {
+    status: 500,
+    summary: 'The start command of the template failed, or the sandbox was not ready in time.',
+    remediation: 'Read its last output in the message; correct the template, or build it again.',
   },
   vm_died: {
     status: 500,
@@ -304,6 +310,7 @@ const registry = {
     retryable: true,
   },
   ...SNAPSHOT_ERRORS,
+  ...TEMPLATE_ERRORS,
   ledger_failed: {
     status: 500,
     summary: 'The ledger could not be read or written.',

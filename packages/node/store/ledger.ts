@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { BuildLedger } from './build-ledger.ts';
 import { Database } from './database.ts';
 import { KeyLedger } from './key-ledger.ts';
 import { MetaLedger } from './meta-ledger.ts';
@@ -9,6 +10,7 @@ import { TemplateLedger } from './template-ledger.ts';
 export interface Ledger extends Disposable {
   readonly sandboxes: SandboxLedger;
   readonly templates: TemplateLedger;
+  readonly builds: BuildLedger;
   readonly keys: KeyLedger;
   readonly meta: MetaLedger;
   /** Several changes as one: all are on the disk when it returns, or none when it throws. */
@@ -26,6 +28,7 @@ export function openLedger(home: string, options: { readonly busyMs?: number } =
   return {
     sandboxes: new SandboxLedger(database),
     templates: new TemplateLedger(database),
+    builds: new BuildLedger(database),
     keys: new KeyLedger(database),
     meta: new MetaLedger(database),
     transaction: (work) => database.transaction(work),

@@ -110,4 +110,18 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX sandboxes_by_start ON sandboxes (started_at, sandbox_id) WHERE state NOT IN ('ended', 'lost');
   CREATE INDEX sandboxes_by_end ON sandboxes (ended_at, sandbox_id) WHERE state IN ('ended', 'lost');
   `,
+  `
+  CREATE TABLE template_builds (
+    build_id TEXT PRIMARY KEY,
+    template_id TEXT NOT NULL,
+    alias TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('waiting', 'building', 'ready', 'error')),
+    wanted TEXT NOT NULL,
+    reason TEXT,
+    created_at INTEGER NOT NULL,
+    finished_at INTEGER
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX template_builds_by_template ON template_builds (template_id);
+  CREATE INDEX template_builds_unfinished ON template_builds (alias) WHERE status IN ('waiting', 'building');
+  `,
 ];
