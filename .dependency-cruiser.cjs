@@ -3,12 +3,13 @@ const MAY_IMPORT = {
   contracts: [],
   platform: ['contracts'],
   envd: ['contracts'],
+  'code-interpreter': ['contracts'],
   guest: ['platform', 'contracts'],
   block: ['platform', 'contracts'],
   images: ['block', 'platform', 'contracts'],
   network: ['platform', 'contracts'],
   vmm: ['platform', 'contracts'],
-  node: ['vmm', 'network', 'images', 'block', 'guest', 'platform', 'contracts'],
+  node: ['vmm', 'network', 'images', 'block', 'guest', 'code-interpreter', 'platform', 'contracts'],
   cli: ['contracts'],
 };
 

@@ -26,6 +26,18 @@ export interface TemplateInfo {
   readonly updatedAt: string;
 }
 
+/** A build of a template. */
+export interface BuildRef {
+  readonly templateID: string;
+  readonly buildID: string;
+}
+
+export interface BuildInfo extends BuildRef {
+  readonly status: string;
+  readonly logEntries: readonly { readonly timestamp: string; readonly level: string; readonly message: string }[];
+  readonly reason?: { readonly message: string };
+}
+
 export interface ApiKeyInfo {
   readonly id: string;
   readonly name: string;
@@ -131,6 +143,17 @@ export class ControlPlane {
 
   async templates(signal?: AbortSignal): Promise<TemplateInfo[]> {
     return (await (await this.#send('GET', '/templates', undefined, signal)).json()) as TemplateInfo[];
+  }
+
+  /** Builds a template that the server brings; the build goes on by itself. */
+  async buildTemplate(name: string): Promise<BuildRef> {
+    return (await this.#request('POST', `/aenv/templates/${encodeURIComponent(name)}/builds`)) as BuildRef;
+  }
+
+  /** @param logsOffset log entries that were read already */
+  async buildStatus({ templateID, buildID }: BuildRef, logsOffset: number): Promise<BuildInfo> {
+    const path = `/templates/${encodeURIComponent(templateID)}/builds/${encodeURIComponent(buildID)}/status`;
+    return (await this.#request('GET', `${path}?logsOffset=${logsOffset}`)) as BuildInfo;
   }
 
   async keys(): Promise<ApiKeyInfo[]> {

@@ -118,3 +118,31 @@ test('ls tells of a paused sandbox that it is paused, and no end', async (t) => 
   const [table = ''] = await run('ls', '--output', 'table');
   assert.match(table, /i1 +base +paused +1 +512 MiB/);
 });
+
+test('template build follows the log of the build to its end and prints the id of the template', async (t) => {
+  const lines = ['making a layer', 'almost \u001b[2Jdone', 'ready'];
+  let asked = 0;
+  const run = await aenv(t, (method, { pathname, searchParams }) => {
+    if (method === 'POST') {
+      assert.equal(pathname, '/aenv/templates/code-interpreter/builds');
+      return { status: 202, body: { templateID: 't1', buildID: 'b1' } };
+    }
+    assert.equal(pathname, '/templates/t1/builds/b1/status');
+    const offset = Number(searchParams.get('logsOffset'));
+    const logEntries = lines.slice(offset, offset + 2).map((message) => ({ timestamp: '', level: 'info', message }));
+    asked++;
+    return { status: 200, body: { status: asked > 1 ? 'ready' : 'building', logEntries } };
+  });
+  assert.deepEqual(await run('template', 'build', 'code-interpreter'), ['t1']);
+  assert.equal(asked, 3);
+});
+
+test('a build that fails is an error with its reason', async (t) => {
+  const run = await aenv(t, (method) =>
+    method === 'POST'
+      ? { status: 202, body: { templateID: 't1', buildID: 'b1' } }
+      : { status: 200, body: { status: 'error', logEntries: [], reason: { message: 'no space' } } },
+  );
+  await assert.rejects(run('template', 'build', 'code-interpreter'), /the build failed: no space/);
+  await assert.rejects(run('template', 'build', 'other'), /code-interpreter/);
+});

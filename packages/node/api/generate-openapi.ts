@@ -10,6 +10,7 @@ export function openApiPage(version: string): string {
   const routes = allRoutes({
     sandboxes: uncalled as never,
     templates: uncalled as never,
+    builds: uncalled as never,
     observations: uncalled as never,
     apiKeys: uncalled as never,
     keys: new SingleKeyStore(''),

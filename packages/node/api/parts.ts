@@ -5,6 +5,7 @@ import type { Config } from '../config/schema.ts';
 import type { NodeMetrics } from '../observability/prometheus.ts';
 import type { SandboxService } from '../sandboxes/contract.ts';
 import type { SandboxObservations } from '../sandboxes/observe/contract.ts';
+import type { TemplateBuilds } from '../templates/builds/contract.ts';
 import type { TemplateService } from '../templates/contract.ts';
 
 /** The settings that the API follows. */
@@ -30,6 +31,7 @@ export function apiSettings(config: Pick<Config, 'limits' | 'proxy'>): ApiSettin
 export interface ApiParts {
   readonly sandboxes: SandboxService;
   readonly templates: TemplateService;
+  readonly builds: TemplateBuilds;
   readonly observations: SandboxObservations;
   readonly keys: KeyStore;
   readonly apiKeys: KeyAdministration;

@@ -22,6 +22,7 @@ import { createFrontDoor } from '../front-door/front-door.ts';
 import { findDaemon, stateFile } from '../host/daemon/state.ts';
 import { createMetrics } from '../observability/prometheus.ts';
 import { envdOverTcp } from '../sandboxes/envd-client/envd-client.ts';
+import { createStartService } from '../sandboxes/guest-service/start-service.ts';
 import { createBootVm, createRestoreVm } from '../sandboxes/launch/boot-vm.ts';
 import { createLaunch } from '../sandboxes/launch/launch.ts';
 import { SerialLogs } from '../sandboxes/launch/serial-logs.ts';
@@ -35,9 +36,12 @@ import { hasCheckpoint, NodeCheckpoints } from '../snapshots/checkpoints.ts';
 import type { SnapshotRepository } from '../snapshots/contract.ts';
 import { sweepSnapshots } from '../snapshots/sweep.ts';
 import { type Ledger, openLedger } from '../store/ledger.ts';
-import { registerBase } from '../templates/base.ts';
+import { BASE } from '../templates/base.ts';
+import { Builds } from '../templates/builds/builds.ts';
+import { BUILTINS } from '../templates/builtin/builtins.ts';
+import { registerBuiltin } from '../templates/register.ts';
 import { Templates } from '../templates/service.ts';
-import { loadAssets } from './assets.ts';
+import { layersOf, loadAssets } from './assets.ts';
 import { type Folders, foldersOf, makeFolders } from './folders.ts';
 import { createStartPoints, openSnapshots } from './snapshots.ts';
 import { openStorage } from './storage.ts';
@@ -113,14 +117,19 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   taken.add(() => vms.driver.close());
 
   const templates = new Templates({ ledger: ledger.templates, clock, namespace: TEAM });
-  registerBase(
-    { ledger: ledger.templates, clock, log },
-    {
-      source: { imageDigest: base.digest, layers: base.layers.map(({ path }) => path) },
-      start: base.start,
-      envdVersion: ENVD_VERSION,
-    },
-  );
+  registerBuiltin({ ledger: ledger.templates, clock, log }, BASE, {
+    source: { imageDigest: base.digest, layers: base.layers.map(({ path }) => path) },
+    start: base.start,
+    envdVersion: ENVD_VERSION,
+  });
+  const builds = new Builds({
+    builtins: BUILTINS,
+    assetsDir: config.assets,
+    layersDir: layersOf(config.assets),
+    envdVersion: ENVD_VERSION,
+    ...{ ledger: ledger.templates, clock, log },
+  });
+  taken.add(() => builds.close());
   const serialLogs = new SerialLogs(folders.serial);
   const observatory = new Observatory({
     sampleMs: config.metrics.sampleSeconds * 1000,
@@ -138,6 +147,7 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     restoreVm: createRestoreVm(places),
     bootVm: createBootVm({ ...places, attempts: bootAttempts, timeoutMs: bootTimeoutMs, log }),
     connectEnvd: envdOverTcp(clock),
+    startService: createStartService({ clock }),
   });
   const capturing = AbortSignal.any([signal, building.signal]);
   const startPoints = createStartPoints({
@@ -159,7 +169,7 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     observations: observatory,
     apiKeys: keys,
     settings: apiSettings(config),
-    ...{ sandboxes, templates, keys, log, metrics, version },
+    ...{ sandboxes, templates, builds, keys, log, metrics, version },
   });
   const frontDoor = createFrontDoor({
     directory: sandboxes.routes,

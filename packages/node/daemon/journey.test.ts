@@ -34,6 +34,7 @@ async function node(t: TestContext) {
     bootVm: createBootVm({ driver, vmDir, serialLogs, attempts: ATTEMPTS, timeoutMs: HANG_MS, log: silentLogger }),
     restoreVm: createRestoreVm({ driver, vmDir, serialLogs }),
     checkpoints: disks.checkpoints,
+    startService: disks.startService,
     connectEnvd: envdOverTcp(systemClock),
     vmParts: disks.vmParts,
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Point } from './testing/fake-host.ts';
-import { CREATE, fixture } from './testing/fixture.ts';
+import { CREATE, fixture, TEMPLATE } from './testing/fixture.ts';
 
 const hasCode = (code: string) => (error: unknown) => error instanceof AenvError && error.code === code;
 
@@ -58,6 +58,27 @@ test('an open sandbox has no token, a private one has a traffic token, and route
   assert.deepEqual(route.target.httpsPorts, [8443]);
   assert.equal(route.target.address, '10.200.0.1');
   assert.notEqual(route.target.hostSecret, closed.trafficAccessToken);
+});
+
+test('a template with a start command counts as running when its guest is ready, and not when it never is', async () => {
+  const start = {
+    ...{ envVars: {}, user: 'user', workdir: '/w', startCommand: { cmd: 'serve', user: 'root' } },
+    ready: { kind: 'http', port: 49999, path: '/health' },
+  } as const;
+  const template = { ...TEMPLATE, start };
+  await using f = await fixture({
+    templates: { list: () => [template], resolve: () => template, recordSpawn: () => {} },
+  });
+  const view = await f.sandboxes.create(CREATE);
+  const { startCommand, ready } = start;
+  assert.deepEqual(f.host.services, [{ startCommand, ready, workdir: '/w', accessToken: view.envdAccessToken }]);
+  assert.ok(f.host.reached.indexOf('service') > f.host.reached.indexOf('init'));
+  f.host.hooks.set('service', () => {
+    throw new AenvError('start_command_failed', 'exit status 1');
+  });
+  await assert.rejects(f.sandboxes.create(CREATE), hasCode('start_command_failed'));
+  await f.sandboxes.kill(view.sandboxId);
+  assert.deepEqual(f.host.inventory(), []);
 });
 
 for (const point of ['acquire', 'create', 'attach', 'boot', 'health', 'init'] satisfies Point[]) {

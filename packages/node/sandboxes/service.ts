@@ -11,6 +11,7 @@ import type { Checkpoints } from './checkpoints/contract.ts';
 import type { CreateSandbox, ListPage, ListQuery, PauseOptions, SandboxService, SandboxView } from './contract.ts';
 import { Ending } from './ending.ts';
 import { sandboxNotFound, sandboxNotPaused, sandboxNotRunning, sandboxPaused } from './errors.ts';
+import type { GuestService } from './guest-service/contract.ts';
 import type { Launch, StartPoint } from './launch/launch.ts';
 import type { SerialLogs } from './launch/serial-logs.ts';
 import { type EndRequest, isFinal } from './lifecycle/state.ts';
@@ -55,6 +56,20 @@ const MIN_WAKE_SECONDS = 60;
 const MAX_WAKE_SECONDS = 3600;
 /** How long close() waits for VMs and namespaces to go; what is left then is found at the next start. */
 const CLOSE_MS = 20_000;
+
+/** What the guest of a template begins with, if anything. */
+function serviceOf({ start }: Template, accessToken: string | undefined): { readonly service?: GuestService } {
+  const { startCommand, ready, workdir } = start;
+  if (startCommand === undefined && ready === undefined) return {};
+  return {
+    service: {
+      workdir,
+      ...(startCommand === undefined ? {} : { startCommand }),
+      ...(ready === undefined ? {} : { ready }),
+      ...(accessToken === undefined ? {} : { accessToken }),
+    },
+  };
+}
 
 /** The lifecycle of all sandboxes of this node; `routes` is the proxy's view of them. */
 export class Sandboxes implements SandboxService {
@@ -208,6 +223,7 @@ export class Sandboxes implements SandboxService {
           templateId: template.templateId,
           hostname: live.id,
         },
+        ...serviceOf(template, record.envdAccessToken),
       });
       this.#options.templates.recordSpawn(template.templateId);
       return view;

@@ -1,6 +1,6 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { z } from 'zod';
-import type { Template } from '../templates/contract.ts';
+import type { StartState, Template } from '../templates/contract.ts';
 import { json, stringMap, time } from './columns.ts';
 import type { Database, RawRow } from './database.ts';
 
@@ -22,7 +22,21 @@ const Row = z.object({
       z.object({ v: z.literal(1), imageDigest: z.string() }).transform((old) => ({ ...old, layers: [] })),
     ]),
   ),
-  start: json(z.object({ v: z.literal(1), envVars: stringMap, user: z.string(), workdir: z.string() })),
+  start: json(
+    z.object({
+      v: z.literal(1),
+      envVars: stringMap,
+      user: z.string(),
+      workdir: z.string(),
+      startCommand: z.object({ cmd: z.string(), user: z.string() }).optional(),
+      ready: z
+        .discriminatedUnion('kind', [
+          z.object({ kind: z.literal('command'), cmd: z.string(), user: z.string() }),
+          z.object({ kind: z.literal('http'), port: z.int(), path: z.string() }),
+        ])
+        .optional(),
+    }),
+  ),
   aliases: json(z.array(z.string())),
 });
 
@@ -111,7 +125,15 @@ function toTemplate(raw: RawRow): Template {
     spawnCount: row.spawn_count,
     envdVersion: row.envd_version,
     source: { imageDigest: row.source.imageDigest, layers: row.source.layers },
-    start: { envVars: row.start.envVars, user: row.start.user, workdir: row.start.workdir },
+    start: toStart(row.start),
+  };
+}
+
+function toStart({ envVars, user, workdir, startCommand, ready }: z.infer<typeof Row>['start']): StartState {
+  return {
+    ...{ envVars, user, workdir },
+    ...(startCommand === undefined ? {} : { startCommand }),
+    ...(ready === undefined ? {} : { ready }),
   };
 }
 

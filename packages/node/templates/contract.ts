@@ -23,12 +23,27 @@ export interface TemplateSource {
   readonly layers: readonly string[];
 }
 
-/** What envd is told before user code runs. */
+/** What envd is told before user code runs, and what a sandbox does before it counts as running. */
 export interface StartState {
   readonly envVars: Readonly<Record<string, string>>;
   readonly user: string;
   readonly workdir: string;
+  /** begun when the sandbox has its identity, and left running */
+  readonly startCommand?: StartCommand;
+  /** holds when the sandbox can be used; absent: as soon as envd answers */
+  readonly ready?: ReadyCheck;
 }
+
+/** A command for `bash -l -c`, in the working directory of the template. */
+export interface StartCommand {
+  readonly cmd: string;
+  readonly user: string;
+}
+
+/** A command that ends with 0, or an HTTP server of the guest that answers with a status of 2xx. */
+export type ReadyCheck =
+  | { readonly kind: 'command'; readonly cmd: string; readonly user: string }
+  | { readonly kind: 'http'; readonly port: number; readonly path: string };
 
 export interface TemplateService {
   list(): readonly Template[];

@@ -7,10 +7,11 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import { ManualClock } from '../sandboxes/testing/manual-clock.ts';
 import { type Ledger, openLedger } from '../store/ledger.ts';
-import { type BaseBuild, registerBase } from './base.ts';
+import { BASE } from './base.ts';
+import { registerBuiltin, type TemplateBuild } from './register.ts';
 import { Templates } from './service.ts';
 
-const BUILD: BaseBuild = {
+const BUILD: TemplateBuild = {
   source: { imageDigest: 'sha256:aa', layers: ['/assets/aa.layer'] },
   start: { envVars: { LANG: 'C.UTF-8' }, user: 'user', workdir: '/home/user' },
   envdVersion: '0.6.13',
@@ -19,7 +20,8 @@ const BUILD: BaseBuild = {
 let home = '';
 let ledger: Ledger;
 const clock = new ManualClock();
-const register = (build = BUILD) => registerBase({ ledger: ledger.templates, clock, log: silentLogger }, build);
+const register = (build = BUILD) =>
+  registerBuiltin({ ledger: ledger.templates, clock, log: silentLogger }, BASE, build);
 const templates = () => new Templates({ ledger: ledger.templates, clock, namespace: 'default' });
 
 beforeEach(async () => {
@@ -54,6 +56,22 @@ test('another root file system, environment or envd is a new build of the same t
   assert.deepEqual(resolved.source.layers, ['/assets/bb.layer']);
   assert.equal(resolved.spawnCount, 1);
   assert.notEqual(register({ ...BUILD, envdVersion: '0.6.14' }).buildId, second.buildId);
+});
+
+test('what runs from the beginning is kept, and another one is a new build', () => {
+  const first = register();
+  const start = {
+    ...BUILD.start,
+    startCommand: { cmd: 'serve', user: 'root' },
+    ready: { kind: 'http', port: 49999, path: '/health' },
+  } as const;
+  const second = register({ ...BUILD, start });
+  assert.notEqual(second.buildId, first.buildId);
+  assert.deepEqual(templates().resolve('base').start, start);
+  assert.equal(register({ ...BUILD, start }).buildId, second.buildId);
+  const other = { ...start, ready: { kind: 'command', cmd: 'true', user: 'user' } } as const;
+  assert.notEqual(register({ ...BUILD, start: other }).buildId, second.buildId);
+  assert.deepEqual(templates().resolve('base').start, other);
 });
 
 test('resolves by id, alias, tag and namespace, in any case', () => {

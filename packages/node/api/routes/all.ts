@@ -7,6 +7,7 @@ import { listSandboxesRoutes } from './list-sandboxes.ts';
 import { observationRoutes } from './observation.ts';
 import { oneSandboxRoutes } from './one-sandbox.ts';
 import { serviceRoutes } from './service.ts';
+import { templateBuildRoutes } from './template-builds.ts';
 import { templateRoutes } from './templates.ts';
 import { unservedRoutes } from './unserved.ts';
 
@@ -24,6 +25,7 @@ export function allRoutes(parts: ApiParts): readonly Route[] {
     ...listSandboxesRoutes(parts),
     ...observationRoutes(parts),
     ...oneSandboxRoutes(parts),
+    ...templateBuildRoutes(parts),
     ...templateRoutes(parts),
   ];
   return routes;

@@ -22,7 +22,6 @@ const UNSERVED: readonly (readonly [Method, string, string])[] = [
   ['GET', '/templates/{templateID}/files/{hash}', 'building templates'],
   ['POST', '/templates/{templateID}/builds/{buildID}', 'building templates'],
   ['POST', '/v2/templates/{templateID}/builds/{buildID}', 'building templates'],
-  ['GET', '/templates/{templateID}/builds/{buildID}/status', 'building templates'],
   ['GET', '/templates/{templateID}/builds/{buildID}/logs', 'building templates'],
   ['GET', '/volumes', 'volumes'],
   ['POST', '/volumes', 'volumes'],

@@ -15,6 +15,7 @@ import { sandboxNotPaused, sandboxPaused } from '../../sandboxes/errors.ts';
 import { type Ledger, openLedger } from '../../store/ledger.ts';
 import { type SandboxRecord, toView } from '../../store/sandbox-record.ts';
 import { fullTemplate } from '../../store/testing/records.ts';
+import type { BuildIds, BuildState, LogQuery, TemplateBuilds } from '../../templates/builds/contract.ts';
 import type { Template, TemplateService } from '../../templates/contract.ts';
 
 /** Sandboxes that are rows of a real ledger and nothing more: no VM, no waiting. */
@@ -142,4 +143,23 @@ export class FakeTemplates implements TemplateService {
   }
 
   recordSpawn(): void {}
+}
+
+/** One build of every name, in the state that a test sets. */
+export class FakeBuilds implements TemplateBuilds {
+  readonly started: string[] = [];
+  current: BuildState = { templateId: 't1', buildId: 'b1', status: 'building', entries: [] };
+  readonly queries: LogQuery[] = [];
+
+  startBuiltin(name: string): BuildIds {
+    if (name === 'unknown') throw new AenvError('template_not_found', `there is no built-in template '${name}'`);
+    this.started.push(name);
+    return this.current;
+  }
+
+  state(templateId: string, buildId: string, query: LogQuery): BuildState {
+    this.queries.push(query);
+    if (templateId === this.current.templateId && buildId === this.current.buildId) return this.current;
+    throw new AenvError('template_not_found', `build '${buildId}' not found`);
+  }
 }

@@ -9,7 +9,7 @@ import { type Api, createApi } from '../api.ts';
 import type { RequestContext } from '../http/env.ts';
 import { type ApiSettings, apiSettings } from '../parts.ts';
 import { FakeObservations } from './fake-observations.ts';
-import { FakeSandboxes, FakeTemplates } from './fake-services.ts';
+import { FakeBuilds, FakeSandboxes, FakeTemplates } from './fake-services.ts';
 
 export const KEY = `e2b_${'0a'.repeat(32)}`;
 
@@ -26,6 +26,7 @@ export interface ApiFixture extends AsyncDisposable {
   readonly api: Api;
   readonly sandboxes: FakeSandboxes;
   readonly templates: FakeTemplates;
+  readonly builds: FakeBuilds;
   readonly observations: FakeObservations;
   readonly logLines: string[];
   /** A request with the key; `body` is sent as JSON unless it is text already. */
@@ -41,12 +42,14 @@ export function apiFixture(settings: Partial<ApiSettings> = {}): ApiFixture {
   const templates = new FakeTemplates();
   const sandboxes = new FakeSandboxes(templates);
   const observations = new FakeObservations();
+  const builds = new FakeBuilds();
   const bootstrap = new SingleKeyStore(KEY);
   const apiKeys = new ApiKeys({ ledger: sandboxes.ledger.keys, bootstrap, clock: systemClock, log: silentLogger });
   const logLines: string[] = [];
   const api = createApi({
     sandboxes,
     templates,
+    builds,
     observations,
     keys: apiKeys,
     apiKeys,
@@ -59,6 +62,7 @@ export function apiFixture(settings: Partial<ApiSettings> = {}): ApiFixture {
     api,
     sandboxes,
     templates,
+    builds,
     observations,
     logLines,
     async request(method, path, body, options = {}) {

@@ -9,6 +9,7 @@ import type { WaitUntilReady } from '@aenv/vmm/boot-with-retry.ts';
 import type { MicroVm, VmImage, VmSpec } from '@aenv/vmm/contract/micro-vm.ts';
 import type { Checkpoints, OpenCheckpoint } from '../checkpoints/contract.ts';
 import type { ConnectEnvd, InitAnswer } from '../envd-client/envd-client.ts';
+import type { GuestService, StartService } from '../guest-service/contract.ts';
 import type { Stopwatch } from './phases.ts';
 
 /** A guest that was captured while it ran answers at once, or not at all; this is for a host that is overloaded. */
@@ -44,6 +45,7 @@ export interface LaunchOptions {
   readonly restoreVm: RestoreVm;
   readonly connectEnvd: ConnectEnvd;
   readonly checkpoints: Pick<Checkpoints, 'open'>;
+  readonly startService: StartService;
   readonly vmParts: VmParts;
 }
 
@@ -61,6 +63,8 @@ export interface LaunchRequest {
   readonly internet: boolean;
   readonly hostSecret: string;
   readonly init: InitRequest;
+  /** what a guest that is booted begins with; a captured one has begun already */
+  readonly service?: GuestService;
   /** takes the undo of everything that the launch takes, also when it fails half way */
   readonly resources: Rollback;
   readonly stopwatch: Stopwatch;
@@ -116,6 +120,11 @@ async function boot(options: LaunchOptions, request: LaunchRequest, disk: DiskOr
   );
   resources.add(() => vm.stop());
   if (answer === undefined) throw new AenvError('internal', 'a VM came up without having been asked');
+  const { service } = request;
+  if (service !== undefined) {
+    const address = slot.hostAddress;
+    await stopwatch.time('service', () => options.startService({ service, vm, address, signal }));
+  }
   return { vm, slot, volume, answer };
 }
 

@@ -35,7 +35,7 @@ export interface StartingOptions {
 }
 
 /** How a sandbox is started. */
-export type StartRequest = Pick<LaunchRequest, 'from' | 'init'> & {
+export type StartRequest = Pick<LaunchRequest, 'from' | 'init' | 'service'> & {
   /** its state before */
   readonly was: 'creating' | 'resuming';
   /** when it ends; absent: as long after its start as was asked for */
@@ -82,7 +82,8 @@ export class Starting {
     });
   }
 
-  #launch(live: LiveSandbox, stopwatch: Stopwatch, { from, init }: StartRequest): Promise<Launched> {
+  #launch(live: LiveSandbox, stopwatch: Stopwatch, request: StartRequest): Promise<Launched> {
+    const { from, init, service } = request;
     const { record } = live;
     const { cpuCount, memoryMb, diskSizeMb, hostSecret } = record;
     return this.#options.launch({
@@ -90,6 +91,7 @@ export class Starting {
       sandboxId: live.id,
       internet: record.allowInternetAccess !== false,
       init: { ...init, seed: randomBytes(32).toString('base64') },
+      ...(service === undefined ? {} : { service }),
       resources: live.resources,
       signal: live.startSignal,
       onVmStarted: ({ slot, volume, vm }) => {

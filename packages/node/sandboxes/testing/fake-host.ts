@@ -6,6 +6,7 @@ import type { SlotPool } from '@aenv/network/slots/contract.ts';
 import type { MicroVm, VmExit } from '@aenv/vmm/contract/micro-vm.ts';
 import type { Checkpoints } from '../checkpoints/contract.ts';
 import type { ConnectEnvd } from '../envd-client/envd-client.ts';
+import type { GuestService, StartService } from '../guest-service/contract.ts';
 import { newIncarnation } from '../identity.ts';
 import type { BootVm, LaunchOptions, RestoreVm } from '../launch/launch.ts';
 
@@ -18,6 +19,7 @@ export type Point =
   | 'restore'
   | 'health'
   | 'init'
+  | 'service'
   | 'capture'
   | 'resume'
   | 'stop'
@@ -138,6 +140,12 @@ export class FakeHost implements LaunchOptions {
       await vm.stop();
       throw error;
     }
+  };
+
+  readonly services: GuestService[] = [];
+  readonly startService: StartService = async ({ service, signal }) => {
+    await this.pass('service', signal);
+    this.services.push(service);
   };
 
   readonly connectEnvd: ConnectEnvd = () => ({

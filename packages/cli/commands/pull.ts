@@ -1,0 +1,80 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { openControlPlane } from '../client/session.ts';
+import { CliError } from '../output/cli-error.ts';
+import { followBuild } from './follow-build.ts';
+import { globalFlags, parseSeconds } from './options.ts';
+
+interface PullFlags {
+  readonly name?: string;
+  readonly cpu?: number;
+  readonly memory?: number;
+  readonly disk?: number;
+  readonly startCmd?: string;
+  readonly readyCmd?: string;
+  readonly probe?: number;
+  readonly timeout?: number;
+  readonly detach?: boolean;
+}
+
+export function registerPull(program: Command): void {
+  program
+    .command('pull')
+    .summary('make a template of an image of a registry')
+    .description(
+      'Makes a template of an OCI image. A template that has the name already gets a new build and keeps its id. ' +
+        'Progress goes to standard error, the id of the template to standard output.',
+    )
+    .argument('<image>', 'NAME, HOST/NAME:TAG or HOST/NAME@sha256:DIGEST')
+    .option('--name <name>', 'name of the template; default: from the name of the image, debian-13 for debian:13')
+    .addOption(new Option('--cpu <count>', 'CPUs of its sandboxes').argParser(whole))
+    .addOption(new Option('--memory <MiB>', 'memory of its sandboxes').argParser(whole))
+    .addOption(new Option('--disk <MiB>', 'size of the disk, sparse').argParser(whole))
+    .option('--start-cmd <command>', 'runs in every sandbox, as the user of the image')
+    .option('--ready-cmd <command>', 'a sandbox is ready when it succeeds')
+    .addOption(
+      new Option('--probe <port>', 'a sandbox is ready when an HTTP server answers there')
+        .argParser(whole)
+        .conflicts('readyCmd'),
+    )
+    .addOption(new Option('--timeout <seconds>', 'limit for the build').argParser(parseSeconds))
+    .option('-d, --detach', 'print the ids of template and build, and return')
+    .action(async (image: string, flags: PullFlags, command: Command) => {
+      const api = await openControlPlane(globalFlags(command));
+      const ref = await api.orderTemplate({
+        name: flags.name ?? nameOf(image),
+        ...given({ cpuCount: flags.cpu, memoryMB: flags.memory, diskSizeMB: flags.disk }),
+      });
+      await api.startBuild(ref, {
+        fromImage: image,
+        ...given({ startCmd: flags.startCmd, readyCmd: flags.readyCmd, timeoutSeconds: flags.timeout }),
+        ...(flags.probe === undefined ? {} : { readyProbe: { port: flags.probe } }),
+      });
+      if (flags.detach === true) {
+        console.log(`${ref.templateID} ${ref.buildID}`);
+        return;
+      }
+      await followBuild(api, ref);
+      console.log(ref.templateID);
+    });
+}
+
+/** The last part of an image's name with its tag, as the name of a template; `latest` is left out. */
+export function nameOf(image: string): string {
+  const [path = ''] = image.split('@');
+  const last = path.slice(path.lastIndexOf('/') + 1).toLowerCase();
+  const name = last.replace(/:latest$/, '').replaceAll(/[^a-z0-9_]+/g, '-');
+  const trimmed = name.replace(/^-+/, '').replace(/-+$/, '');
+  if (trimmed === '') throw new CliError(`no name can be made of '${image}'`, 'Give one with --name.', 2);
+  return trimmed;
+}
+
+function whole(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value <= 0) throw new InvalidArgumentError('Must be a whole number above 0.');
+  return value;
+}
+
+/** The members that are set. */
+function given(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
+}

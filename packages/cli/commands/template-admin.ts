@@ -1,0 +1,46 @@
+import type { Command } from 'commander';
+import { ApiError } from '../client/control-plane.ts';
+import { openControlPlane } from '../client/session.ts';
+import { chooseFormat } from '../output/format.ts';
+import { formatTable, printable } from '../output/table.ts';
+import { globalFlags, outputOption } from './options.ts';
+
+/** `get` and `rm` of `aenv template`. */
+export function registerTemplateAdmin(template: Command): void {
+  template
+    .command('get')
+    .summary('show one template')
+    .argument('<template>', 'id or alias')
+    .addOption(outputOption())
+    .action(async (name: string, flags: { output?: string }, command: Command) => {
+      const info = await (await openControlPlane(globalFlags(command))).template(name);
+      if (chooseFormat(flags.output, process.stdout.isTTY === true) === 'json') {
+        console.log(JSON.stringify(info, null, 2));
+        return;
+      }
+      const rows = Object.entries(info).map(([key, value]) => [
+        key,
+        typeof value === 'string' ? value : JSON.stringify(value),
+      ]);
+      console.log(formatTable(['FIELD', 'VALUE'], rows));
+    });
+
+  template
+    .command('rm')
+    .alias('delete')
+    .summary('remove templates that no sandbox uses')
+    .argument('<template...>', 'ids or aliases')
+    .action(async (names: string[], _flags, command: Command) => {
+      const api = await openControlPlane(globalFlags(command));
+      for (const name of names) {
+        try {
+          await api.removeTemplate(name);
+          console.log(name);
+        } catch (error) {
+          if (!(error instanceof ApiError)) throw error;
+          console.error(`aenv: ${printable(name)}: ${error.message}`);
+          process.exitCode = 1;
+        }
+      }
+    });
+}
