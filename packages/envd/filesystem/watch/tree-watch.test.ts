@@ -275,6 +275,6 @@ test('a client that follows the changes knows the tree, whatever happens in it',
       assert.deepEqual([...known].sort(), below(tree).sort());
       rmSync(tree, { recursive: true });
     }),
-    { numRuns: process.env.AENV_SOAK === '1' ? 2000 : 100 },
+    { numRuns: process.env.AENV_SOAK === '1' ? 600 : 60 },
   );
 });
