@@ -6,6 +6,7 @@ import { registerExec } from './commands/exec.ts';
 import { registerKeys } from './commands/keys.ts';
 import { registerObservation } from './commands/observation.ts';
 import { registerPause } from './commands/pause.ts';
+import { registerPull } from './commands/pull.ts';
 import { registerRun } from './commands/run.ts';
 import { registerSandboxes } from './commands/sandboxes.ts';
 import { registerStart } from './commands/start.ts';
@@ -30,6 +31,7 @@ export function createProgram(version: string): Command {
   registerSandboxes(program);
   registerPause(program);
   registerTransfer(program);
+  registerPull(program);
   registerTemplates(program);
   registerObservation(program);
   registerKeys(program);

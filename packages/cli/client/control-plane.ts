@@ -145,6 +145,24 @@ export class ControlPlane {
     return (await (await this.#send('GET', '/templates', undefined, signal)).json()) as TemplateInfo[];
   }
 
+  async template(name: string): Promise<Readonly<Record<string, unknown>>> {
+    return (await this.#request('GET', `/templates/${encodeURIComponent(name)}`)) as Record<string, unknown>;
+  }
+
+  async removeTemplate(name: string): Promise<void> {
+    await this.#request('DELETE', `/templates/${encodeURIComponent(name)}`);
+  }
+
+  /** Orders a template; nothing happens before `startBuild`. */
+  async orderTemplate(wanted: { readonly name: string }): Promise<BuildRef> {
+    return (await this.#request('POST', '/v3/templates', wanted)) as BuildRef;
+  }
+
+  async startBuild({ templateID, buildID }: BuildRef, build: { readonly fromImage: string }): Promise<void> {
+    const path = `/v2/templates/${encodeURIComponent(templateID)}/builds/${encodeURIComponent(buildID)}`;
+    await this.#request('POST', path, build);
+  }
+
   /** Builds a template that the server brings; the build goes on by itself. */
   async buildTemplate(name: string): Promise<BuildRef> {
     return (await this.#request('POST', `/aenv/templates/${encodeURIComponent(name)}/builds`)) as BuildRef;

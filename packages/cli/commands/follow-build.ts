@@ -1,7 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BuildRef, ControlPlane } from '../client/control-plane.ts';
 import { CliError } from '../output/cli-error.ts';
-import { visible } from '../output/format.ts';
+import { printable } from '../output/table.ts';
+
+/** Text of the server with its lines, and without what a terminal would take for commands. */
+const visible = (text: string) => text.split('\n').map(printable).join('\n');
 
 /** How long to wait for news of a build. */
 const POLL_MS = 500;

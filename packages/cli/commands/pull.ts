@@ -25,7 +25,7 @@ export function registerPull(program: Command): void {
         'Progress goes to standard error, the id of the template to standard output.',
     )
     .argument('<image>', 'NAME, HOST/NAME:TAG or HOST/NAME@sha256:DIGEST')
-    .option('--name <name>', 'name of the template; default: from the name of the image, debian-13 for debian:13')
+    .option('--name <name>', 'name of the template; default: the last part of the name of the image')
     .addOption(new Option('--cpu <count>', 'CPUs of its sandboxes').argParser(whole))
     .addOption(new Option('--memory <MiB>', 'memory of its sandboxes').argParser(whole))
     .addOption(new Option('--disk <MiB>', 'size of the disk, sparse').argParser(whole))
@@ -58,14 +58,16 @@ export function registerPull(program: Command): void {
     });
 }
 
-/** The last part of an image's name with its tag, as the name of a template; `latest` is left out. */
+/** The last part of an image's name, without tag and digest, as the name of a template. */
 export function nameOf(image: string): string {
   const [path = ''] = image.split('@');
-  const last = path.slice(path.lastIndexOf('/') + 1).toLowerCase();
-  const name = last.replace(/:latest$/, '').replaceAll(/[^a-z0-9_]+/g, '-');
-  const trimmed = name.replace(/^-+/, '').replace(/-+$/, '');
-  if (trimmed === '') throw new CliError(`no name can be made of '${image}'`, 'Give one with --name.', 2);
-  return trimmed;
+  const [leaf = ''] = path.slice(path.lastIndexOf('/') + 1).split(':');
+  const name = leaf
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9_]+/g, '-')
+    .replaceAll(/^-+|-+$/g, '');
+  if (name === '') throw new CliError(`no name can be made of '${image}'`, 'Give one with --name.', 2);
+  return name;
 }
 
 function whole(text: string): number {

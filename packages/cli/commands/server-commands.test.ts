@@ -2,15 +2,17 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { createProgram } from '../program.ts';
 
-type Handler = (method: string, url: URL) => { readonly status: number; readonly body?: unknown };
+type Handler = (method: string, url: URL, body: unknown) => { readonly status: number; readonly body?: unknown };
 
 /** The commands against a server in memory; gives what they print. */
 async function aenv(t: TestContext, handler: Handler) {
-  const server = createServer((request, response) => {
-    const { status, body } = handler(request.method ?? '', new URL(request.url ?? '/', 'http://x'));
+  const server = createServer(async (request, response) => {
+    const sent = await json(request).catch(() => undefined);
+    const { status, body } = handler(request.method ?? '', new URL(request.url ?? '/', 'http://x'), sent);
     response.writeHead(status).end(body === undefined ? '' : JSON.stringify(body));
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -145,4 +147,37 @@ test('a build that fails is an error with its reason', async (t) => {
   );
   await assert.rejects(run('template', 'build', 'code-interpreter'), /the build failed: no space/);
   await assert.rejects(run('template', 'build', 'other'), /code-interpreter/);
+});
+
+test('pull orders a template by the name of the image, follows the build and prints the id', async (t) => {
+  const bodies: unknown[] = [];
+  const run = await aenv(t, (method, { pathname }, body) => {
+    if (method === 'POST') bodies.push([pathname, body]);
+    if (pathname === '/v3/templates') return { status: 202, body: { templateID: 't1', buildID: 'b1' } };
+    if (method === 'POST') return { status: 202 };
+    return { status: 200, body: { status: 'ready', logEntries: [] } };
+  });
+  assert.deepEqual(await run('pull', 'ghcr.io/team/My.Tool:1', '--cpu', '2', '--probe', '80', '--timeout', '9'), [
+    't1',
+  ]);
+  assert.deepEqual(bodies, [
+    ['/v3/templates', { name: 'my-tool', cpuCount: 2 }],
+    [
+      '/v2/templates/t1/builds/b1',
+      { fromImage: 'ghcr.io/team/My.Tool:1', timeoutSeconds: 9, readyProbe: { port: 80 } },
+    ],
+  ]);
+  assert.deepEqual(await run('pull', 'x', '--name', 'other', '-d'), ['t1 b1']);
+  assert.deepEqual(bodies.at(-2), ['/v3/templates', { name: 'other' }]);
+});
+
+test('template rm goes on after a template that is in use', async (t) => {
+  const run = await aenv(t, (method, { pathname }) => {
+    assert.equal(method, 'DELETE');
+    return pathname === '/templates/a' ? { status: 400, body: { message: 'used by i1' } } : { status: 204 };
+  });
+  const code = process.exitCode;
+  assert.deepEqual(await run('template', 'rm', 'a', 'b'), ['b']);
+  assert.equal(process.exitCode, 1);
+  process.exitCode = code;
 });

@@ -1,11 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Argument, type Command } from 'commander';
-import type { ControlPlane, TemplateInfo } from '../client/control-plane.ts';
+import type { TemplateInfo } from '../client/control-plane.ts';
 import { openControlPlane } from '../client/session.ts';
-import { CliError } from '../output/cli-error.ts';
 import { printList } from '../output/format.ts';
-import { printable } from '../output/table.ts';
+import { followBuild } from './follow-build.ts';
 import { globalFlags, outputOption } from './options.ts';
+import { registerTemplateAdmin } from './template-admin.ts';
 
 export function registerTemplates(program: Command): void {
   const template = program.command('template').alias('templates').summary('templates, what sandboxes start from');
@@ -18,6 +17,7 @@ export function registerTemplates(program: Command): void {
       const api = await openControlPlane(globalFlags(command));
       printList(await api.templates(), LISTING, flags.output);
     });
+  registerTemplateAdmin(template);
   template
     .command('build')
     .summary('build a template that comes with the server')
@@ -27,31 +27,12 @@ export function registerTemplates(program: Command): void {
     )
     .addArgument(new Argument('<name>', 'name of the template').choices(['code-interpreter']))
     .action(async (name: string, _flags, command: Command) => {
-      await build(await openControlPlane(globalFlags(command)), name);
+      const api = await openControlPlane(globalFlags(command));
+      const ref = await api.buildTemplate(name);
+      await followBuild(api, ref);
+      console.log(ref.templateID);
     });
 }
-
-/** Follows a build to its end; its log goes to standard error, the template's id to standard output. */
-async function build(api: ControlPlane, name: string): Promise<void> {
-  const ref = await api.buildTemplate(name);
-  for (let read = 0; ; ) {
-    const { status, logEntries, reason } = await api.buildStatus(ref, read);
-    for (const { level, message } of logEntries) {
-      console.error(visible(level === 'info' ? message : `${level}: ${message}`));
-    }
-    read += logEntries.length;
-    if (status === 'error') throw new CliError(`the build failed: ${visible(reason?.message ?? 'no reason given')}`);
-    if (status === 'ready' && logEntries.length === 0) break;
-    if (logEntries.length === 0) await sleep(POLL_MS);
-  }
-  console.log(ref.templateID);
-}
-
-/** Text of the server with its lines, and without what a terminal would take for commands. */
-const visible = (text: string) => text.split('\n').map(printable).join('\n');
-
-/** How long to wait for news of a build. */
-const POLL_MS = 500;
 
 const LISTING = {
   head: ['ID', 'ALIASES', 'CPU', 'MEMORY', 'DISK', 'STARTS', 'UPDATED'],

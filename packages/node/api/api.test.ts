@@ -58,8 +58,7 @@ describe('the API', () => {
     const id = String((await api.request('POST', '/v2/sandboxes', { templateID: 'base' })).body.sandboxID);
     for (const [method, path, feature] of [
       ['PUT', `/sandboxes/${id}/network`, 'egress'],
-      ['POST', '/v3/templates', 'building'],
-      ['DELETE', '/templates/team%2Fname%3Atag', 'deleting'],
+      ['POST', '/v2/templates', 'building'],
       ['DELETE', '/templates/tags', 'tags'],
       ['GET', '/volumes', 'volumes'],
     ] as const) {

@@ -11,6 +11,7 @@ export function openApiPage(version: string): string {
     sandboxes: uncalled as never,
     templates: uncalled as never,
     builds: uncalled as never,
+    images: uncalled as never,
     observations: uncalled as never,
     apiKeys: uncalled as never,
     keys: new SingleKeyStore(''),

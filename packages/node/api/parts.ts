@@ -7,6 +7,7 @@ import type { SandboxService } from '../sandboxes/contract.ts';
 import type { SandboxObservations } from '../sandboxes/observe/contract.ts';
 import type { TemplateBuilds } from '../templates/builds/contract.ts';
 import type { TemplateService } from '../templates/contract.ts';
+import type { ImageTemplates } from '../templates/pull/contract.ts';
 
 /** The settings that the API follows. */
 export interface ApiSettings {
@@ -32,6 +33,7 @@ export interface ApiParts {
   readonly sandboxes: SandboxService;
   readonly templates: TemplateService;
   readonly builds: TemplateBuilds;
+  readonly images: ImageTemplates;
   readonly observations: SandboxObservations;
   readonly keys: KeyStore;
   readonly apiKeys: KeyAdministration;

@@ -43,6 +43,7 @@ import { registerBuiltin } from '../templates/register.ts';
 import { Templates } from '../templates/service.ts';
 import { layersOf, loadAssets } from './assets.ts';
 import { type Folders, foldersOf, makeFolders } from './folders.ts';
+import { openImageTemplates } from './image-templates.ts';
 import { createStartPoints, openSnapshots } from './snapshots.ts';
 import { openStorage } from './storage.ts';
 import { prepareVms } from './vms.ts';
@@ -130,6 +131,8 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     ...{ ledger: ledger.templates, clock, log },
   });
   taken.add(() => builds.close());
+  const images = await openImageTemplates({ config, ledger, templates, builtin: builds, clock, log });
+  taken.add(() => images.close());
   const serialLogs = new SerialLogs(folders.serial);
   const observatory = new Observatory({
     sampleMs: config.metrics.sampleSeconds * 1000,
@@ -167,9 +170,11 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   });
   const api = createApi({
     observations: observatory,
+    // It knows the builds of both kinds.
+    builds: images,
     apiKeys: keys,
     settings: apiSettings(config),
-    ...{ sandboxes, templates, builds, keys, log, metrics, version },
+    ...{ sandboxes, templates, images, keys, log, metrics, version },
   });
   const frontDoor = createFrontDoor({
     directory: sandboxes.routes,

@@ -1,7 +1,8 @@
 import type { Template as TemplateAnswer, TemplateWithBuilds } from '@aenv/contracts/api/template.ts';
 import type { Template } from '../../templates/contract.ts';
 
-const NAMESPACE = 'default';
+/** The only one of a node. */
+export const NAMESPACE = 'default';
 
 export function presentTemplate(template: Template): TemplateAnswer {
   return {

@@ -8,6 +8,7 @@ import { createMetrics } from '../../observability/prometheus.ts';
 import { type Api, createApi } from '../api.ts';
 import type { RequestContext } from '../http/env.ts';
 import { type ApiSettings, apiSettings } from '../parts.ts';
+import { FakeImages } from './fake-images.ts';
 import { FakeObservations } from './fake-observations.ts';
 import { FakeBuilds, FakeSandboxes, FakeTemplates } from './fake-services.ts';
 
@@ -27,6 +28,7 @@ export interface ApiFixture extends AsyncDisposable {
   readonly sandboxes: FakeSandboxes;
   readonly templates: FakeTemplates;
   readonly builds: FakeBuilds;
+  readonly images: FakeImages;
   readonly observations: FakeObservations;
   readonly logLines: string[];
   /** A request with the key; `body` is sent as JSON unless it is text already. */
@@ -43,6 +45,7 @@ export function apiFixture(settings: Partial<ApiSettings> = {}): ApiFixture {
   const sandboxes = new FakeSandboxes(templates);
   const observations = new FakeObservations();
   const builds = new FakeBuilds();
+  const images = new FakeImages();
   const bootstrap = new SingleKeyStore(KEY);
   const apiKeys = new ApiKeys({ ledger: sandboxes.ledger.keys, bootstrap, clock: systemClock, log: silentLogger });
   const logLines: string[] = [];
@@ -50,6 +53,7 @@ export function apiFixture(settings: Partial<ApiSettings> = {}): ApiFixture {
     sandboxes,
     templates,
     builds,
+    images,
     observations,
     keys: apiKeys,
     apiKeys,
@@ -63,6 +67,7 @@ export function apiFixture(settings: Partial<ApiSettings> = {}): ApiFixture {
     sandboxes,
     templates,
     builds,
+    images,
     observations,
     logLines,
     async request(method, path, body, options = {}) {

@@ -7,7 +7,8 @@ export interface BuildIds {
 }
 
 export interface BuildState extends BuildIds {
-  readonly status: 'building' | 'ready' | 'error';
+  /** `waiting`: ordered, and not started yet */
+  readonly status: 'waiting' | 'building' | 'ready' | 'error';
   readonly entries: readonly BuildLogEntry[];
   /** why it failed */
   readonly reason?: string;

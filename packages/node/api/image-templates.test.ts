@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { fullTemplate } from '../store/testing/records.ts';
+import { apiFixture } from './testing/fixture.ts';
+
+const BUILD = '/v2/templates/t1/builds/b1';
+
+test('a template is ordered by name, by alias and within the namespace; sizes have defaults', async () => {
+  await using api = apiFixture();
+  const order = async (body: unknown) => await api.request('POST', '/v3/templates', body);
+  const { status, body } = await order({ name: ' My-Tools ', cpuCount: 2, memoryMB: 1024, tags: [] });
+  assert.equal(status, 202);
+  assert.deepEqual(body, {
+    ...{ templateID: 't1', buildID: 'b1', public: false },
+    ...{ aliases: ['my-tools'], names: ['default/my-tools'], tags: ['default'] },
+  });
+  assert.equal((await order({ alias: 'old' })).status, 202);
+  assert.equal((await order({ name: 'default/x:default', diskSizeMB: 512 })).status, 202);
+  assert.deepEqual(api.images.ordered, [
+    { alias: 'my-tools', cpuCount: 2, memoryMb: 1024, diskSizeMb: undefined },
+    { alias: 'old', cpuCount: 1, memoryMb: 512, diskSizeMb: undefined },
+    { alias: 'x', cpuCount: 1, memoryMb: 512, diskSizeMb: 512 },
+  ]);
+});
+
+test('orders that cannot be met are refused by the name of the field', async () => {
+  await using api = apiFixture();
+  for (const [body, message, code] of [
+    [{}, /body\.name: required/, 'invalid_request'],
+    [{ name: 'other/x' }, /namespace/, 'invalid_request'],
+    [{ name: 'a b' }, /a-z/, 'invalid_request'],
+    [{ name: 'a'.repeat(20) }, /id of a template/, 'invalid_request'],
+    [{ name: 'x', cpuCount: 0 }, /body\.cpuCount/, 'invalid_request'],
+    [{ name: 'x', memoryMB: 1.5 }, /body\.memoryMB/, 'invalid_request'],
+    [{ name: 'x', surprise: 1 }, /body\.surprise: unknown field/, 'invalid_request'],
+    [{ name: 'x:v1' }, /tags/, 'unsupported_field'],
+    [{ name: 'x', tags: ['v1'] }, /body\.tags/, 'unsupported_field'],
+    [{ name: 'x', minFreeDiskMb: 1 }, /body\.minFreeDiskMb/, 'unsupported_field'],
+  ] as const) {
+    const answer = await api.request('POST', '/v3/templates', body);
+    assert.deepEqual([answer.status, answer.body.error_code], [400, code], JSON.stringify(body));
+    assert.match(String(answer.body.message), message);
+  }
+  assert.deepEqual(api.images.ordered, []);
+});
+
+test('a build is started with what the client says of image, credentials, start and readiness', async () => {
+  await using api = apiFixture();
+  const start = async (body: unknown) => await api.request('POST', BUILD, body);
+  const answer = await start({
+    ...{ fromImage: 'debian:13', steps: [], force: false, startCmd: 'serve', readyCmd: 'check', timeoutSeconds: 60 },
+    fromImageRegistry: { type: 'registry', username: 'u', password: 'p' },
+  });
+  assert.deepEqual([answer.status, answer.text], [202, '']);
+  assert.equal((await start({ fromImage: 'x', readyProbe: { port: 8080 } })).status, 202);
+  const ids = { templateId: 't1', buildId: 'b1' };
+  assert.deepEqual(api.images.started, [
+    [
+      ids,
+      {
+        ...{ image: 'debian:13', startCmd: 'serve', ready: { kind: 'command', cmd: 'check' }, timeoutMs: 60_000 },
+        credentials: { kind: 'password', username: 'u', password: 'p' },
+      },
+    ],
+    [ids, { image: 'x', startCmd: undefined, ready: { kind: 'http', port: 8080, path: '/' } }],
+  ]);
+});
+
+test('what a build cannot do is refused by name, and no password comes back', async () => {
+  await using api = apiFixture();
+  for (const [body, message] of [
+    [{ fromImage: 'x', steps: [{ type: 'RUN', args: ['true'] }] }, /body\.steps: not supported by this server: build/],
+    [{ fromImage: 'x', fromTemplate: 'base' }, /body\.fromTemplate: not supported/],
+    [{ fromTemplate: 'base' }, /body\.fromImage: required/],
+    [{ fromImage: 'x', fromImageRegistry: { type: 'aws', awsRegion: 'secret-word' } }, /body\.fromImageRegistry/],
+    [{ fromImage: 'x', readyCmd: 'a', readyProbe: { port: 1 } }, /not together with readyCmd/],
+    [{ fromImage: 'x', readyProbe: { port: 1, path: 'no slash' } }, /body\.readyProbe\.path/],
+    [{ fromImage: 'x', startCmd: 'a\0b' }, /zero byte/],
+  ] as const) {
+    const answer = await api.request('POST', BUILD, body);
+    assert.equal(answer.status, 400, JSON.stringify(body));
+    assert.match(String(answer.body.message), message);
+    assert.doesNotMatch(answer.text, /secret-word/);
+  }
+  api.images.failure = new AenvError('template_building', 'busy');
+  assert.equal((await api.request('POST', BUILD, { fromImage: 'x' })).status, 409);
+  assert.deepEqual(api.images.started, []);
+});
+
+test('logs come from either end, by time, level and number', async () => {
+  await using api = apiFixture();
+  const entries = [1000, 2000, 3000].map((ms) => {
+    return { timestamp: new Date(ms), level: 'info', message: `at ${ms}` } as const;
+  });
+  api.images.current = { ...api.images.current, entries };
+  const messages = async (query: string) => {
+    const { status, body } = await api.request('GET', `/templates/t1/builds/b1/logs${query}`);
+    assert.equal(status, 200);
+    return (body.logs as { message: string }[]).map(({ message }) => message);
+  };
+  assert.deepEqual(await messages(''), ['at 1000', 'at 2000', 'at 3000']);
+  assert.deepEqual(await messages('?cursor=2000'), ['at 2000', 'at 3000']);
+  assert.deepEqual(await messages('?direction=backward&limit=1'), ['at 3000']);
+  assert.deepEqual(await messages('?direction=backward&cursor=2000'), ['at 2000', 'at 1000']);
+  assert.equal((await api.request('GET', '/templates/t1/builds/other/logs')).status, 404);
+  assert.equal((await api.request('GET', '/templates/t1/builds/b1/logs?limit=101')).status, 400);
+});
+
+test('a template is removed by id or alias, unless it is in use', async () => {
+  await using api = apiFixture();
+  const [template = fullTemplate()] = api.templates.templates;
+  const path = `/templates/${template.aliases[0]}`;
+  const answer = await api.request('DELETE', path);
+  assert.deepEqual([answer.status, answer.text], [204, '']);
+  assert.deepEqual(api.images.removed, [template.templateId]);
+  assert.equal((await api.request('DELETE', '/templates/absent')).status, 404);
+  api.images.failure = new AenvError('template_in_use', 'used by i1', { details: { sandboxes: ['i1'] } });
+  const refused = await api.request('DELETE', path);
+  assert.deepEqual([refused.status, refused.body.error_code, refused.body.sandboxes], [400, 'template_in_use', ['i1']]);
+});
