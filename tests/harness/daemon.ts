@@ -156,7 +156,10 @@ export class TestDaemon implements AsyncDisposable {
     const ids = (await this.log())
       .split('\n')
       .filter((line) => line.includes('sandbox running'))
-      .map((line) => (JSON.parse(line) as { bootId?: string }).bootId)
+      .map((line) => JSON.parse(line) as { bootId?: string; was?: string; parent?: string })
+      // One that goes on after a pause, or goes on from another one, runs a kernel that was seen before.
+      .filter(({ was, parent }) => was === 'creating' && parent === undefined)
+      .map(({ bootId }) => bootId)
       .filter((id) => id !== undefined);
     for (const id of ids.slice(this.#recorded)) await recordBoot(id);
     this.#recorded = ids.length;

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Sandbox, type SandboxInfo } from 'e2b';
+import { createSandbox } from '../harness/client.ts';
+import { TestDaemon } from '../harness/daemon.ts';
+import { until } from '../harness/until.ts';
+
+/** Counts in memory and in an open file that has no name any more, and tells of both. */
+const COUNTER = `
+import hashlib, os, time
+held = open('/root/held', 'w+')
+os.unlink('/root/held')
+secret = os.urandom(1 << 20)
+n = 0
+while True:
+    n += 1
+    held.write(str(n) + '\\n')
+    held.flush()
+    held.seek(0)
+    whole = held.read().split() == [str(i) for i in range(1, n + 1)]
+    with open('/run/counter.new', 'w') as f:
+        f.write(' '.join([str(os.getpid()), str(n), hashlib.sha256(secret).hexdigest(), str(whole)]))
+    os.rename('/run/counter.new', '/run/counter')
+    time.sleep(0.2)
+`;
+
+let daemon: TestDaemon;
+let sandbox: Sandbox;
+before(async () => {
+  daemon = await TestDaemon.start();
+  sandbox = await createSandbox(daemon);
+  await sandbox.files.write('/root/counter.py', COUNTER, { user: 'root' });
+  await sandbox.commands.run('python3 /root/counter.py', { background: true, timeoutMs: 0, user: 'root' });
+  await until(async () => (await count()).n > 2, { timeoutMs: 60_000, what: 'the counter counts' });
+});
+after(async () => {
+  await daemon?.[Symbol.asyncDispose]();
+});
+
+const connection = () => ({
+  ...{ apiUrl: daemon.url, sandboxUrl: daemon.url, apiKey: daemon.apiKey, requestTimeoutMs: 180_000 },
+});
+
+async function root(command: string): Promise<string> {
+  return (await sandbox.commands.run(command, { user: 'root', timeoutMs: 60_000 })).stdout.trim();
+}
+
+async function count() {
+  const [pid = '', n = '', secret = '', whole = ''] = (await root('cat /run/counter')).split(' ');
+  return { pid, n: Number(n), secret, whole };
+}
+
+async function listed(state: 'running' | 'paused'): Promise<string[]> {
+  const page: SandboxInfo[] = await Sandbox.list({ ...connection(), query: { state: [state] } }).nextItems();
+  return page.map(({ sandboxId }) => sandboxId);
+}
+
+test('a paused sandbox does nothing, is listed as paused, and goes on where it was, twice', async () => {
+  const id = sandbox.sandboxId;
+  for (const round of [1, 2]) {
+    const before = await count();
+    const token = (await detail(id)).envdAccessToken;
+    await root(`head -c 3000000 /dev/urandom > /root/disk${round} && sha256sum /root/disk* > /root/sums`);
+    assert.equal(await sandbox.pause(), true);
+    assert.equal(await sandbox.isRunning(), false);
+    assert.deepEqual([await listed('paused'), await listed('running')], [[id], []]);
+    assert.equal(await sandbox.pause(), false, 'it is paused already');
+    await sleep(4000);
+
+    await sandbox.connect({ timeoutMs: 300_000 });
+    const asked = Date.now();
+    const clock = Number(await root('date +%s%3N'));
+    assert.ok(clock > asked - 2000 && clock < Date.now() + 2000, `the guest is ${clock - asked} ms ahead`);
+    assert.equal(await sandbox.isRunning(), true);
+    assert.equal((await detail(id)).envdAccessToken, token);
+    const resumed = await count();
+    assert.deepEqual([resumed.pid, resumed.secret, resumed.whole], [before.pid, before.secret, 'True']);
+    assert.ok(resumed.n >= before.n);
+    await until(async () => (await count()).n > resumed.n, { timeoutMs: 30_000, what: 'the counter goes on' });
+    await root('cd /root && sha256sum --check --quiet sums');
+  }
+});
+
+test('the end of its time pauses a sandbox that asked for it, and traffic brings it back', async () => {
+  const other = await createSandbox(daemon, { lifecycle: { onTimeout: 'pause', autoResume: true } });
+  await other.commands.run('echo awake > /tmp/hello && cd /tmp && exec python3 -m http.server 8000', {
+    ...{ background: true, timeoutMs: 0 },
+  });
+  const hello = async () => await daemon.port(other.sandboxId, 8000, '/hello');
+  await until(async () => (await hello()).status === 200, { timeoutMs: 60_000, what: 'the server answers' });
+  await other.setTimeout(1000);
+  const { sandboxId } = other;
+  await until(async () => (await detail(sandboxId)).state === 'paused', { timeoutMs: 90_000, what: 'it is paused' });
+  assert.equal(await (await hello()).text(), 'awake\n');
+  const { state, endAt } = await detail(sandboxId);
+  assert.equal(state, 'running');
+  assert.ok(Date.parse(endAt) > Date.now() + 10_000);
+  assert.equal(await other.kill(), true);
+});
+
+test('a paused sandbox outlives the daemon, goes on under the next one, and can be killed while it is paused', async () => {
+  const id = sandbox.sandboxId;
+  const before = await count();
+  assert.equal(await sandbox.pause(), true);
+  await daemon.stop();
+  await daemon.launch();
+  assert.deepEqual(await listed('paused'), [id]);
+  sandbox = await Sandbox.connect(id, connection());
+  const after = await count();
+  assert.deepEqual([after.pid, after.secret, after.whole], [before.pid, before.secret, 'True']);
+
+  assert.equal(await sandbox.pause(), true);
+  assert.equal(await Sandbox.kill(id, connection()), true);
+  assert.deepEqual(await listed('paused'), []);
+  await assert.rejects(Sandbox.connect(id, connection()), { name: 'SandboxNotFoundError' });
+  const kept = await readdir(join(daemon.home, 'snapshots', 'by-id'));
+  assert.ok(!kept.some((name) => name.startsWith('c')), `checkpoints that are left: ${kept}`);
+});
+
+interface Detail {
+  readonly state: string;
+  readonly endAt: string;
+  readonly envdAccessToken: string;
+}
+
+async function detail(id: string): Promise<Detail> {
+  return (await (await daemon.api('GET', `/sandboxes/${id}`)).json()) as Detail;
+}
