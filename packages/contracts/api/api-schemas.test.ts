@@ -24,9 +24,7 @@ describe('the body of a create request', () => {
 
   it('refuses options that are known and not served, by name', () => {
     const cases: [object, string][] = [
-      [{ autoPause: true }, 'autoPause'],
       [{ autoPauseMemory: false }, 'autoPauseMemory'],
-      [{ autoResume: { enabled: true } }, 'autoResume.enabled'],
       [{ network: { allowOut: ['1.1.1.1'] } }, 'network.allowOut'],
       [{ network: { denyOut: ['0.0.0.0/0'] } }, 'network.denyOut'],
       [
