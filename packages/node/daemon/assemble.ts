@@ -33,6 +33,7 @@ import { Observatory } from '../sandboxes/observe/observatory.ts';
 import { recover } from '../sandboxes/recovery/recover.ts';
 import { Sandboxes } from '../sandboxes/service.ts';
 import { hasCheckpoint, NodeCheckpoints } from '../snapshots/checkpoints.ts';
+import { SnapshotCollector } from '../snapshots/collector.ts';
 import type { SnapshotRepository } from '../snapshots/contract.ts';
 import { sweepSnapshots } from '../snapshots/sweep.ts';
 import { type Ledger, openLedger } from '../store/ledger.ts';
@@ -65,6 +66,7 @@ export interface Daemon {
 }
 
 const TEAM = 'default';
+const COLLECT_MS = 300_000;
 
 /**
  * Puts the node together: the one place that knows all parts. It listens when everything else is ready; when a step
@@ -168,6 +170,13 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     observer: observatory,
     ...{ clock, log, metrics },
   });
+  const collector = new SnapshotCollector({
+    repository,
+    memoryBases: () => ledger.sandboxes.live().flatMap(({ vm }) => (vm === undefined ? [] : [vm.memoryBase])),
+    intervalMs: COLLECT_MS,
+    ...{ clock, log },
+  });
+  taken.add(() => collector.close());
   const api = createApi({
     observations: observatory,
     // It knows the builds of both kinds.
