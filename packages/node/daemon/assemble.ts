@@ -159,6 +159,12 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     ...{ config, vms, launch, volumes, repository, clock, log, signal: capturing },
   });
   taken.add(() => startPoints.close());
+  // No VM runs yet. What paused sandboxes and templates are continued from stays.
+  const paused = ledger.sandboxes
+    .live()
+    .flatMap(({ state, checkpoint }) => (state === 'paused' && checkpoint !== undefined ? [checkpoint.id] : []));
+  const needed = new Set([...paused, ...startPoints.idsOf(templates.list())]);
+  await sweepSnapshots({ repository, volumes, needed, log });
   const sandboxes = new Sandboxes({
     ledger: ledger.sandboxes,
     startPointOf: (template) => startPoints.of(template),
@@ -241,8 +247,4 @@ async function recoverHost(
     clock: systemClock,
     log,
   });
-  const needed = ledger.sandboxes
-    .live()
-    .flatMap(({ state, checkpoint }) => (state === 'paused' && checkpoint !== undefined ? [checkpoint.id] : []));
-  await sweepSnapshots({ repository, volumes, needed: new Set(needed), log });
 }

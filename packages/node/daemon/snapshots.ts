@@ -37,6 +37,8 @@ export interface StartPointsOptions {
 /** What sandboxes start from: the captured machine of their template, or its disk where there is none. */
 export interface StartPoints {
   of(template: Template): Promise<StartPoint>;
+  /** Ids of the captured machines of these templates, whether they are there or not. */
+  idsOf(templates: readonly Template[]): readonly string[];
   close(): Promise<void>;
 }
 
@@ -58,6 +60,7 @@ export function createStartPoints(options: StartPointsOptions): StartPoints {
       if (id !== undefined) return { kind: 'checkpoint', id };
       return { kind: 'disk', disk: { kind: 'layers', layers: template.source.layers } };
     },
+    idsOf: (templates) => templates.map((template) => machines.idOf(template)),
     close: () => machines.close(),
   };
 }

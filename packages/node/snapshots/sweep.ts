@@ -5,21 +5,20 @@ import type { SnapshotRepository } from './contract.ts';
 export interface SweepOptions {
   readonly repository: SnapshotRepository;
   readonly volumes: Pick<BlockStore, 'listSnapshots' | 'removeSnapshot'>;
-  /** ids of the checkpoints of paused sandboxes */
+  /** ids of the checkpoints of paused sandboxes, and of captured templates */
   readonly needed: ReadonlySet<string>;
   readonly log: Logger;
 }
 
 /**
  * Removes what an earlier daemon kept and nobody needs any more: checkpoints of sandboxes that are over or run again,
- * captured templates (they are taken over again when they are needed), and disks without a manifest. To be called when no
- * VM runs.
+ * captured templates of before a change, and disks without a manifest. To be called when no VM runs.
  */
 export async function sweepSnapshots({ repository, volumes, needed, log }: SweepOptions): Promise<void> {
   const kept = new Set<string>();
   let removed = 0;
   for (const { id, kind } of await repository.list()) {
-    if (kind === 'snapshot' || (kind === 'pause' && needed.has(id))) {
+    if (kind === 'snapshot' || needed.has(id)) {
       kept.add(id);
       continue;
     }

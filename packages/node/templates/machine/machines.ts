@@ -46,6 +46,11 @@ export class Machines {
     return machine;
   }
 
+  /** Id that the snapshot has, or will have. */
+  idOf(template: Template): string {
+    return nameOf(this.#keyOf(template));
+  }
+
   /** Waits for what is under way. */
   async close(): Promise<void> {
     await Promise.all(this.#ready.values());
@@ -53,7 +58,7 @@ export class Machines {
 
   async #make(template: Template, key: string): Promise<string> {
     const { folder, build, repository, signal } = this.#options;
-    const id = `m${key.slice(0, 32)}`;
+    const id = nameOf(key);
     const path = await assetFolder(folder, key, (result) =>
       build(template, id, { folder: result, target: join(folder, key) }, signal),
     );
@@ -75,6 +80,8 @@ export class Machines {
     return createHash('sha256').update(JSON.stringify(inputs)).digest('hex');
   }
 }
+
+const nameOf = (key: string): string => `m${key.slice(0, 32)}`;
 
 /** Raise it when the same inputs would give another machine. */
 const FORMAT = 1;

@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { silentLogger } from '@aenv/platform/observability/logger.ts';
+import { Lab } from './repository/testing/lab.ts';
+import { sweepSnapshots } from './sweep.ts';
+
+test('what nobody needs goes, with disks that have no manifest; named snapshots and what is needed stay', async () => {
+  await using lab = await Lab.open();
+  const kinds = { p1: 'pause', p2: 'pause', f1: 'fork', m1: 'template', m2: 'template', s1: 'snapshot' } as const;
+  for (const [id, kind] of Object.entries(kinds)) {
+    await using draft = await lab.repository.begin({ id, memoryBase: lab.zeros, memoryMb: 10 });
+    await lab.capture(draft, []);
+    await draft.commit(lab.facts({ kind }));
+  }
+  const disks = new Set(['p1', 'p2', 's1', 'stray']);
+  const volumes = {
+    listSnapshots: async () => [...disks],
+    removeSnapshot: async (id: string) => void disks.delete(id),
+  };
+  await sweepSnapshots({ repository: lab.repository, volumes, needed: new Set(['p1', 'm1']), log: silentLogger });
+  assert.deepEqual((await lab.repository.list()).map(({ id }) => id).sort(), ['m1', 'p1', 's1']);
+  assert.deepEqual([...disks].sort(), ['p1', 's1']);
+});
