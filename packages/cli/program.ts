@@ -3,6 +3,7 @@ import { registerAuth } from './commands/auth.ts';
 import { registerCompletion } from './commands/completion.ts';
 import { registerConnect } from './commands/connect.ts';
 import { registerExec } from './commands/exec.ts';
+import { registerFork } from './commands/fork.ts';
 import { registerKeys } from './commands/keys.ts';
 import { registerObservation } from './commands/observation.ts';
 import { registerPause } from './commands/pause.ts';
@@ -30,6 +31,7 @@ export function createProgram(version: string): Command {
   registerRun(program);
   registerSandboxes(program);
   registerPause(program);
+  registerFork(program);
   registerTransfer(program);
   registerPull(program);
   registerTemplates(program);

@@ -16,6 +16,12 @@ export interface SandboxInfo {
   readonly envdAccessToken?: string;
 }
 
+/** A child of a fork, or why it did not start. */
+export interface ForkInfo {
+  readonly sandbox?: SandboxInfo;
+  readonly error?: { readonly code: number; readonly message: string };
+}
+
 export interface TemplateInfo {
   readonly templateID: string;
   readonly aliases: readonly string[];
@@ -127,6 +133,13 @@ export class ControlPlane {
   async resume(sandboxId: string, timeout: number): Promise<SandboxInfo> {
     const path = `/sandboxes/${encodeURIComponent(sandboxId)}/resume`;
     return (await this.#request('POST', path, { timeout })) as SandboxInfo;
+  }
+
+  /** One entry for each child. The children of one call start a few at a time, so that many of them take a while. */
+  async fork(sandboxId: string, count: number, timeout: number): Promise<ForkInfo[]> {
+    const path = `/sandboxes/${encodeURIComponent(sandboxId)}/fork`;
+    const limit = AbortSignal.timeout(120_000 + count * 30_000);
+    return (await (await this.#send('POST', path, { count, timeout }, limit)).json()) as ForkInfo[];
   }
 
   async setTimeout(sandboxId: string, seconds: number): Promise<void> {

@@ -121,6 +121,18 @@ test('ls tells of a paused sandbox that it is paused, and no end', async (t) => 
   assert.match(table, /i1 +base +paused +1 +512 MiB/);
 });
 
+test('fork prints the ids of the children, and the reason of one that did not start', async (t) => {
+  const run = await aenv(t, (method, { pathname }) => {
+    assert.equal(`${method} ${pathname}`, 'POST /sandboxes/i1/fork');
+    return { status: 201, body: [{ sandbox: { sandboxID: 'i2' } }, { error: { code: 503, message: 'no room' } }] };
+  });
+  const code = process.exitCode;
+  assert.deepEqual(await run('fork', 'i1', '-n', '2'), ['i2']);
+  assert.equal(process.exitCode, 1);
+  process.exitCode = code;
+  await assert.rejects(run('fork', 'i1', '-n', '101'), /from 1 to 100/);
+});
+
 test('template build follows the log of the build to its end and prints the id of the template', async (t) => {
   const lines = ['making a layer', 'almost \u001b[2Jdone', 'ready'];
   let asked = 0;

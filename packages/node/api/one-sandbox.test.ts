@@ -83,6 +83,25 @@ describe('one sandbox', () => {
     for (const body of [{ memory: 'yes' }, { x: 1 }]) assert.equal((await pause(body)).status, 400);
   });
 
+  it('is forked, with one entry for each child', async () => {
+    const path = `/sandboxes/${id}/fork`;
+    const forks = await api.request('POST', path, { count: 2, timeout: 60 });
+    assert.equal(forks.status, 201);
+    const [first, second] = forks.list as Record<string, Record<string, unknown>>[];
+    assert.deepEqual([first?.sandbox?.sandboxID, first?.error], [`${id}f0`, undefined]);
+    assert.deepEqual([second?.sandbox, second?.error], [undefined, { code: 503, message: 'no room' }]);
+    assert.equal((await api.request('POST', path, '')).list.length, 1);
+    assert.deepEqual(
+      api.sandboxes.calls.map(([, , seconds]) => seconds),
+      [60, 300],
+    );
+    for (const body of [{ count: 0 }, { count: 101 }, { count: 1.5 }, { count: '2' }, { timeout: 0 }, { x: 1 }]) {
+      assert.equal((await api.request('POST', path, body)).status, 400, JSON.stringify(body));
+    }
+    await api.request('POST', `/sandboxes/${id}/pause`, {});
+    assert.equal((await api.request('POST', path, {})).status, 409);
+  });
+
   it('may be named with a client id, and with nothing else', async () => {
     assert.equal((await api.request('GET', `/sandboxes/${id}-6532622b`)).status, 200);
     for (const bad of [`${id}-a-b`, id.toUpperCase(), 'a%2Fb', 'a%00', `${'a'.repeat(65)}`, 'a.b', '%E2%98%83']) {

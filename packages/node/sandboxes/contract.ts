@@ -1,3 +1,5 @@
+import type { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+
 /** What the API asks of the lifecycle. Times are Dates here; seconds and RFC 3339 are the API's business. */
 
 export interface CreateSandbox {
@@ -70,6 +72,16 @@ export interface PauseOptions {
   readonly memory: boolean;
 }
 
+export interface ForkOptions {
+  /** how many children */
+  readonly count: number;
+  /** time to live of each */
+  readonly timeoutSeconds: number;
+}
+
+/** A child of a fork, or why it could not be started. */
+export type Fork = { readonly view: SandboxView } | { readonly error: AenvError };
+
 export interface ListQuery {
   /** all pairs must match */
   readonly metadata?: Readonly<Record<string, string>>;
@@ -122,6 +134,12 @@ export interface SandboxService {
   pause(sandboxId: string, options: PauseOptions): Promise<void>;
   /** @throws AenvError `sandbox_not_paused` when it runs */
   resume(sandboxId: string, timeoutSeconds: number, options?: PauseOptions): Promise<SandboxView>;
+  /**
+   * Captures it while it stands still for a moment, lets it go on, and starts children from what was captured, each a
+   * sandbox of its own: new id, tokens and time to live. One entry for each child.
+   * @throws AenvError when no child was attempted: `sandbox_not_running`, `sandbox_paused`, `capacity_exhausted`, `no_space`
+   */
+  fork(sandboxId: string, options: ForkOptions): Promise<readonly Fork[]>;
   /** Ends all that run with the reason `shutdown`, or pauses them, and stops the sweep. */
   close(): Promise<void>;
 }

@@ -31,3 +31,22 @@ export function newRecord(options: CreateSandbox, template: Template, now: numbe
     pauseMemory: options.pauseMemory,
   };
 }
+
+/** The first row of a fork: what the parent was made with, and an identity and secrets of its own. */
+export function childRecord(parent: SandboxRecord, timeoutSeconds: number, now: number): SandboxRecord {
+  const { templateId, alias, cpuCount, memoryMb, diskSizeMb, metadata, envVars, envdVersion, secure } = parent;
+  const { allowInternetAccess, network, onTimeout, autoResume, pauseMemory } = parent;
+  return {
+    sandboxId: newSandboxId(),
+    ...{ templateId, ...(alias === undefined ? {} : { alias }) },
+    state: 'creating',
+    createdAt: new Date(now),
+    startedAt: new Date(now),
+    endAt: new Date(now + timeoutSeconds * 1000),
+    ...{ cpuCount, memoryMb, diskSizeMb, metadata, envVars, envdVersion, secure },
+    ...(secure ? { envdAccessToken: newSecret() } : {}),
+    ...(network.allowPublicTraffic ? {} : { trafficAccessToken: newSecret() }),
+    hostSecret: newSecret(),
+    ...{ allowInternetAccess, network, onTimeout, autoResume, pauseMemory },
+  };
+}

@@ -4,14 +4,24 @@ import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { Metrics } from '@aenv/platform/observability/metrics.ts';
 import type { MicroVm } from '@aenv/vmm/contract/micro-vm.ts';
 import type { SandboxLedger } from '../store/sandbox-ledger.ts';
-import { toView } from '../store/sandbox-record.ts';
+import { type SandboxRecord, toView } from '../store/sandbox-record.ts';
 import type { Template, TemplateService } from '../templates/contract.ts';
 import { type AdmissionLimits, admit } from './admission.ts';
 import type { Checkpoints } from './checkpoints/contract.ts';
-import type { CreateSandbox, ListPage, ListQuery, PauseOptions, SandboxService, SandboxView } from './contract.ts';
+import type {
+  CreateSandbox,
+  Fork,
+  ForkOptions,
+  ListPage,
+  ListQuery,
+  PauseOptions,
+  SandboxService,
+  SandboxView,
+} from './contract.ts';
 import { Ending } from './ending.ts';
 import { sandboxNotFound, sandboxNotPaused, sandboxNotRunning, sandboxPaused } from './errors.ts';
-import type { GuestService } from './guest-service/contract.ts';
+import { Forking } from './forking/forking.ts';
+import { serviceOf } from './guest-service/service-of.ts';
 import type { Launch, StartPoint } from './launch/launch.ts';
 import type { SerialLogs } from './launch/serial-logs.ts';
 import { type EndRequest, isFinal } from './lifecycle/state.ts';
@@ -57,20 +67,6 @@ const MAX_WAKE_SECONDS = 3600;
 /** How long close() waits for VMs and namespaces to go; what is left then is found at the next start. */
 const CLOSE_MS = 20_000;
 
-/** What the guest of a template begins with, if anything. */
-function serviceOf({ start }: Template, accessToken: string | undefined): { readonly service?: GuestService } {
-  const { startCommand, ready, workdir } = start;
-  if (startCommand === undefined && ready === undefined) return {};
-  return {
-    service: {
-      workdir,
-      ...(startCommand === undefined ? {} : { startCommand }),
-      ...(ready === undefined ? {} : { ready }),
-      ...(accessToken === undefined ? {} : { accessToken }),
-    },
-  };
-}
-
 /** The lifecycle of all sandboxes of this node; `routes` is the proxy's view of them. */
 export class Sandboxes implements SandboxService {
   readonly routes = new LiveSandboxes((live) => this.#wake(live));
@@ -79,6 +75,7 @@ export class Sandboxes implements SandboxService {
   readonly #ending: Ending;
   readonly #pausing: Pausing;
   readonly #starting: Starting;
+  readonly #forking: Forking;
   readonly #sweep: Sweep;
   #closing: Promise<void> | undefined;
   #nextPrune = 0;
@@ -93,6 +90,12 @@ export class Sandboxes implements SandboxService {
     this.#pausing = new Pausing({
       ...{ ...shared, ending: this.#ending },
       serve: (live, machine) => this.#starting.serve(live, machine),
+    });
+    this.#forking = new Forking({
+      ...{ ...shared, ending: this.#ending, starting: this.#starting },
+      requireRunning: (live) => this.#requireRunning(live),
+      admit: (memoryMb) => this.#admit(memoryMb),
+      enter: (record) => this.#enter(record),
     });
     this.#metrics.observeStates(this.routes);
     this.#sweep = new Sweep({ clock, log, intervalMs: SWEEP_MS, round: () => this.#round() });
@@ -138,10 +141,13 @@ export class Sandboxes implements SandboxService {
     if (!memory) throw new AenvError('not_served', 'not served yet: pausing without the memory');
     const live = this.#find(sandboxId);
     await live.exclusive(async () => {
-      if (live.lifecycle.state === 'paused') throw sandboxPaused(sandboxId);
-      if (live.lifecycle.state !== 'running') throw this.#notRunning(live);
+      this.#requireRunning(live);
       await this.#pausing.pause(live);
     });
+  }
+
+  async fork(sandboxId: string, options: ForkOptions): Promise<readonly Fork[]> {
+    return await this.#forking.fork(this.#find(sandboxId), options);
   }
 
   async resume(
@@ -193,10 +199,17 @@ export class Sandboxes implements SandboxService {
 
   /** Checks the limits and writes the row, without a pause between the two. */
   #reserve(options: CreateSandbox, template: Template): LiveSandbox {
+    this.#admit(template.memoryMb);
+    return this.#enter(newRecord(options, template, this.#options.clock.now()));
+  }
+
+  #admit(memoryMb: number, resumed?: LiveSandbox): void {
     if (this.#closing !== undefined) throw new AenvError('shutting_down', 'the daemon is shutting down');
-    const memory = { wantedMb: template.memoryMb, availableMb: this.#options.readAvailableMemory() };
-    admit(this.routes, this.#options.limits, memory);
-    const record = newRecord(options, template, this.#options.clock.now());
+    const memory = { wantedMb: memoryMb, availableMb: this.#options.readAvailableMemory() };
+    admit(this.routes, this.#options.limits, memory, resumed);
+  }
+
+  #enter(record: SandboxRecord): LiveSandbox {
     this.#options.ledger.insert(record);
     const live = new LiveSandbox(record);
     this.routes.add(live);
@@ -248,12 +261,10 @@ export class Sandboxes implements SandboxService {
   async #resume(live: LiveSandbox, timeoutSeconds: number, { memory: withMemory }: PauseOptions): Promise<SandboxView> {
     const { ledger, checkpoints, log } = this.#options;
     const { checkpoint } = live.record;
-    if (this.#closing !== undefined) throw new AenvError('shutting_down', 'the daemon is shutting down');
     if (!withMemory) throw new AenvError('not_served', 'not served yet: resuming without the memory');
     if (checkpoint === undefined)
       throw new AenvError('internal', `sandbox '${live.id}' is paused without a checkpoint`);
-    const memory = { wantedMb: live.record.memoryMb, availableMb: this.#options.readAvailableMemory() };
-    admit(this.routes, this.#options.limits, memory, live);
+    this.#admit(live.record.memoryMb, live);
     live.record = ledger.update(live.id, 'paused', { state: 'resuming' }) ?? live.record;
     live.apply({ type: 'resume' });
     this.#metrics.observeStates(this.routes);
@@ -349,6 +360,11 @@ export class Sandboxes implements SandboxService {
     const live = this.#find(sandboxId);
     if (live.lifecycle.state !== 'running') throw this.#notRunning(live);
     return live;
+  }
+
+  #requireRunning(live: LiveSandbox): void {
+    if (live.lifecycle.state === 'paused') throw sandboxPaused(live.id);
+    if (live.lifecycle.state !== 'running') throw this.#notRunning(live);
   }
 
   #notRunning(live: LiveSandbox): AenvError {

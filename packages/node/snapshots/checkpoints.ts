@@ -38,8 +38,9 @@ export class NodeCheckpoints implements Checkpoints {
     const { durable } = await volume.snapshot(id);
     if (then === 'go_on') await vm.resume();
     await durable;
-    const asNewBase = request.shared === true ? { asNewBase: true } : {};
-    await draft.commit(this.#facts(request), asNewBase);
+    // Forks are continued by this daemon or never.
+    const kept = request.kind === 'fork' ? { durable: false } : {};
+    await draft.commit(this.#facts(request), { ...kept, ...(request.shared === true ? { asNewBase: true } : {}) });
     undo.keep();
   }
 

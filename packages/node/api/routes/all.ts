@@ -3,6 +3,7 @@ import { openApiDocument } from '../openapi.ts';
 import type { ApiParts } from '../parts.ts';
 import { apiKeyRoutes } from './api-keys.ts';
 import { createSandboxRoutes } from './create-sandbox.ts';
+import { forkSandboxRoutes } from './fork-sandbox.ts';
 import { imageTemplateRoutes } from './image-templates.ts';
 import { listSandboxesRoutes } from './list-sandboxes.ts';
 import { observationRoutes } from './observation.ts';
@@ -26,6 +27,7 @@ export function allRoutes(parts: ApiParts): readonly Route[] {
     ...listSandboxesRoutes(parts),
     ...observationRoutes(parts),
     ...oneSandboxRoutes(parts),
+    ...forkSandboxRoutes(parts),
     ...imageTemplateRoutes(parts),
     ...templateBuildRoutes(parts),
     ...templateRoutes(parts),

@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type {
   CreateSandbox,
+  Fork,
+  ForkOptions,
   ListPage,
   ListQuery,
   PauseOptions,
@@ -98,6 +100,18 @@ export class FakeSandboxes implements SandboxService {
     this.calls.push(['resume', sandboxId, timeoutSeconds]);
     this.ledger.sandboxes.update(sandboxId, 'paused', { state: 'running' });
     return this.get(sandboxId);
+  }
+
+  /** The second child of several fails. */
+  async fork(sandboxId: string, { count, timeoutSeconds }: ForkOptions): Promise<readonly Fork[]> {
+    const view = this.get(sandboxId);
+    if (view.state === 'paused') throw sandboxPaused(sandboxId);
+    this.calls.push(['fork', sandboxId, timeoutSeconds]);
+    const child = (at: number): Fork =>
+      at === 1
+        ? { error: new AenvError('capacity_exhausted', 'no room') }
+        : { view: { ...view, sandboxId: `${sandboxId}f${at}` } };
+    return Array.from({ length: count }, (_, at) => child(at));
   }
 
   async setTimeout(sandboxId: string, timeoutSeconds: number): Promise<void> {

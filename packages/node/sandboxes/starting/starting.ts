@@ -38,6 +38,8 @@ export interface StartingOptions {
 export type StartRequest = Pick<LaunchRequest, 'from' | 'init' | 'service'> & {
   /** its state before */
   readonly was: 'creating' | 'resuming';
+  /** id of the sandbox that it is a fork of */
+  readonly parent?: string;
   /** when it ends; absent: as long after its start as was asked for */
   readonly endAt?: Date;
 };
@@ -102,7 +104,8 @@ export class Starting {
     });
   }
 
-  #publish(live: LiveSandbox, launched: Launched, stopwatch: Stopwatch, { was, endAt }: StartRequest): SandboxView {
+  #publish(live: LiveSandbox, launched: Launched, stopwatch: Stopwatch, request: StartRequest): SandboxView {
+    const { was, endAt, parent } = request;
     const { ledger, sandboxes, metrics, clock, log, onVmExit } = this.#options;
     const { vm, slot, volume, answer } = launched;
     const now = clock.now();
@@ -133,7 +136,8 @@ export class Starting {
     const ms = stopwatch.read();
     metrics.created(ms);
     metrics.observeStates(sandboxes);
-    log.info('sandbox running', { sandboxId: live.id, bootId: answer.bootId, was, ms });
+    const from = parent === undefined ? {} : { parent };
+    log.info('sandbox running', { sandboxId: live.id, bootId: answer.bootId, was, ...from, ms });
     return toView(record);
   }
 }
