@@ -18,7 +18,7 @@ import { reopenWritableLayer } from './writable/open.ts';
 const soak = process.env.AENV_SOAK === '1';
 /** Milliseconds that a kind of input is damaged for; without soak it is a number of times. */
 const SOAK_MS = 60_000;
-const TIMES = 1500;
+const TIMES = 500;
 /** Bytes of memory that no input may make the parsers use, beyond what they had. */
 const MEMORY = 256 * 2 ** 20;
 

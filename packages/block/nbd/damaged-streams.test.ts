@@ -16,7 +16,7 @@ import { Transmission } from './transmission/transmission.ts';
 const soak = process.env.AENV_SOAK === '1';
 /** Milliseconds that streams are damaged for; without soak it is a number of times. */
 const SOAK_MS = 60_000;
-const TIMES = 3000;
+const TIMES = 600;
 const SIZE = 1 << 20;
 /** Bytes of memory that no stream may cost, beyond what it sends and what is allowed to be in flight. */
 const MEMORY = 192 * 2 ** 20;

@@ -28,11 +28,11 @@ test('input arrives in order, and closing it is the end of file', async () => {
   assert.equal(result.end?.status, 'exit status 0');
 });
 
-test('64 MiB of input arrive exactly', async () => {
+test('much input arrives exactly', async () => {
   const { frames, process } = await begin('sha256sum');
   const hash = createHash('sha256');
   const piece = randomBytes(2 * 1024 * 1024);
-  for (let i = 0; i < 32; i++) {
+  for (let i = 0; i < 12; i++) {
     piece.writeUInt32BE(i, 0);
     hash.update(piece);
     const { status } = await send(process, piece);
