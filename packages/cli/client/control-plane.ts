@@ -82,6 +82,8 @@ export interface CreateOptions {
   readonly allow_internet_access?: boolean;
 }
 
+const COLD_TIMEOUT_MS = 3_600_000;
+
 /** An answer of the API that is an error; `status` is HTTP's. */
 export class ApiError extends CliError {
   readonly status: number;
@@ -102,6 +104,12 @@ export class ControlPlane {
 
   async create(options: CreateOptions): Promise<SandboxInfo> {
     return (await this.#request('POST', '/v2/sandboxes', options)) as SandboxInfo;
+  }
+
+  /** Boots an image; the answer comes when it runs, and pulling it may take long. */
+  async createCold(options: Readonly<Record<string, unknown>>): Promise<SandboxInfo> {
+    const signal = AbortSignal.timeout(COLD_TIMEOUT_MS);
+    return (await (await this.#send('POST', '/sandboxes-cold', options, signal)).json()) as SandboxInfo;
   }
 
   async get(sandboxId: string): Promise<SandboxInfo> {

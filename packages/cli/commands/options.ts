@@ -15,6 +15,18 @@ export function parseSeconds(text: string): number {
   return value;
 }
 
+/** A whole number, greater than 0. */
+export function parseWhole(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value <= 0) throw new InvalidArgumentError('Must be a whole number above 0.');
+  return value;
+}
+
+/** The members that are set. */
+export function given(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
+}
+
 export const timeoutOption = () =>
   new Option('--timeout <seconds>', 'time to live of the sandbox').argParser(parseSeconds).default(300);
 

@@ -1,8 +1,8 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { openControlPlane } from '../client/session.ts';
 import { CliError } from '../output/cli-error.ts';
 import { followBuild } from './follow-build.ts';
-import { globalFlags, parseSeconds } from './options.ts';
+import { given, globalFlags, parseSeconds, parseWhole } from './options.ts';
 
 interface PullFlags {
   readonly name?: string;
@@ -26,14 +26,14 @@ export function registerPull(program: Command): void {
     )
     .argument('<image>', 'NAME, HOST/NAME:TAG or HOST/NAME@sha256:DIGEST')
     .option('--name <name>', 'name of the template; default: the last part of the name of the image')
-    .addOption(new Option('--cpu <count>', 'CPUs of its sandboxes').argParser(whole))
-    .addOption(new Option('--memory <MiB>', 'memory of its sandboxes').argParser(whole))
-    .addOption(new Option('--disk <MiB>', 'size of the disk, sparse').argParser(whole))
+    .addOption(new Option('--cpu <count>', 'CPUs of its sandboxes').argParser(parseWhole))
+    .addOption(new Option('--memory <MiB>', 'memory of its sandboxes').argParser(parseWhole))
+    .addOption(new Option('--disk <MiB>', 'size of the disk, sparse').argParser(parseWhole))
     .option('--start-cmd <command>', 'runs in every sandbox, as the user of the image')
     .option('--ready-cmd <command>', 'a sandbox is ready when it succeeds')
     .addOption(
       new Option('--probe <port>', 'a sandbox is ready when an HTTP server answers there')
-        .argParser(whole)
+        .argParser(parseWhole)
         .conflicts('readyCmd'),
     )
     .addOption(new Option('--timeout <seconds>', 'limit for the build').argParser(parseSeconds))
@@ -68,15 +68,4 @@ export function nameOf(image: string): string {
     .replaceAll(/^-+|-+$/g, '');
   if (name === '') throw new CliError(`no name can be made of '${image}'`, 'Give one with --name.', 2);
   return name;
-}
-
-function whole(text: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value <= 0) throw new InvalidArgumentError('Must be a whole number above 0.');
-  return value;
-}
-
-/** The members that are set. */
-function given(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 }

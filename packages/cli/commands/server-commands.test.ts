@@ -193,3 +193,15 @@ test('template rm goes on after a template that is in use', async (t) => {
   assert.equal(process.exitCode, 1);
   process.exitCode = code;
 });
+
+test('start --cold boots an image; sizes without it are refused', async (t) => {
+  const bodies: unknown[] = [];
+  const run = await aenv(t, (_, { pathname }, body) => {
+    bodies.push([pathname, body]);
+    return { status: 201, body: { sandboxID: 'i1' } };
+  });
+  assert.deepEqual(await run('start', '--cold', 'debian:13', '-d', '--memory', '256', '--no-internet'), ['i1']);
+  const more = { envVars: {}, metadata: {}, memoryMB: 256, allowInternetAccess: false };
+  assert.deepEqual(bodies, [['/sandboxes-cold', { image: 'debian:13', secure: true, timeout: 300, ...more }]]);
+  await assert.rejects(run('start', 'base', '-d', '--memory', '256'), /sizes belong to the template/);
+});

@@ -5,20 +5,31 @@ import { unserved } from './unserved.ts';
 
 const Name = z.string().max(256);
 
+/** Members of bodies that say how large sandboxes shall be. */
+export const TemplateSizes = {
+  cpuCount: z.int().min(1).max(64).nullish().openapi({ description: '1 when absent' }),
+  memoryMB: z.int().min(128).max(1_048_576).nullish().openapi({ description: '512 when absent' }),
+  diskSizeMB: z
+    .int()
+    .min(16)
+    .max(2 * 1024 * 1024)
+    .nullish()
+    .openapi({ description: 'size of the disk, sparse; 10 GiB when absent. Not part of the E2B API' }),
+};
+
+export const ImageName = z
+  .string()
+  .min(1, 'required')
+  .max(4096)
+  .openapi({ description: 'an image of a registry', example: 'debian:13-slim' });
+
 /** Body of POST /v3/templates. */
 export const NewTemplate = z
   .strictObject({
     name: Name.nullish().openapi({ description: 'alias, or namespace/alias', example: 'my-tools' }),
     alias: Name.nullish().openapi({ description: 'the name, as older clients send it' }),
     tags: unserved('tags of templates'),
-    cpuCount: z.int().min(1).max(64).nullish().openapi({ description: '1 when absent' }),
-    memoryMB: z.int().min(128).max(1_048_576).nullish().openapi({ description: '512 when absent' }),
-    diskSizeMB: z
-      .int()
-      .min(16)
-      .max(2 * 1024 * 1024)
-      .nullish()
-      .openapi({ description: 'size of the disk, sparse; 10 GiB when absent. Not part of the E2B API' }),
+    ...TemplateSizes,
     minFreeDiskMb: unserved('free space on disks; use diskSizeMB'),
     teamID: z.string().nullish().openapi({ description: 'ignored: a node has one team', deprecated: true }),
   })
@@ -50,11 +61,7 @@ const command = z
 /** Body of POST /v2/templates/{templateID}/builds/{buildID}. */
 export const TemplateBuildStart = z
   .strictObject({
-    fromImage: z
-      .string()
-      .min(1, 'required')
-      .max(4096)
-      .openapi({ description: 'an image of a registry', example: 'debian:13-slim' }),
+    fromImage: ImageName,
     fromImageRegistry: Password.nullish().openapi({
       description: "credentials for the registry, instead of those of Docker's configuration on the host",
     }),

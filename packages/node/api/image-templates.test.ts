@@ -119,3 +119,29 @@ test('a template is removed by id or alias, unless it is in use', async () => {
   const refused = await api.request('DELETE', path);
   assert.deepEqual([refused.status, refused.body.error_code, refused.body.sandboxes], [400, 'template_in_use', ['i1']]);
 });
+
+test('a cold sandbox is made of an image, with sizes of its own; nothing is fetched for a bad request', async () => {
+  await using api = apiFixture();
+  const cold = async (body: unknown) => await api.request('POST', '/sandboxes-cold', body);
+  const body = { image: 'debian:13', memoryMB: 256, diskSizeMB: 1024, timeout: 60, envVars: { A: '1' } };
+  const { status, body: sandbox } = await cold({ ...body, allowInternetAccess: false });
+  assert.equal(status, 201, JSON.stringify(sandbox));
+  assert.deepEqual(api.images.cold, [['debian:13', { cpuCount: 1, memoryMb: 256, diskSizeMb: 1024 }]]);
+  const [created] = api.sandboxes.created;
+  assert.equal(created?.cold, true);
+  assert.equal(created.template, 'template000000000000');
+  assert.deepEqual([created.timeoutSeconds, created.allowInternetAccess, created.envVars], [60, false, { A: '1' }]);
+  for (const bad of [
+    {},
+    { ...body, templateID: 'base' },
+    { ...body, attachedDrives: [{ driveID: 'x' }] },
+    { ...body, timeout: 0 },
+    { ...body, network: { allowPublicTraffic: false } },
+  ]) {
+    assert.equal((await cold(bad)).status, 400, JSON.stringify(bad));
+  }
+  assert.equal(api.images.cold.length, 1);
+  api.images.failure = new AenvError('image_not_found', 'no such image');
+  assert.equal((await cold(body)).status, 404);
+  assert.equal(api.sandboxes.created.length, 1);
+});

@@ -5,6 +5,8 @@ import type { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 export interface CreateSandbox {
   /** id, alias or `alias:tag`, as the client sent it */
   readonly template: string;
+  /** whether it boots its template's disk also where there is a captured machine to continue */
+  readonly cold?: boolean;
   readonly timeoutSeconds: number;
   readonly metadata: Readonly<Record<string, string>>;
   readonly envVars: Readonly<Record<string, string>>;

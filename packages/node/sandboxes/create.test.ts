@@ -175,3 +175,17 @@ test('a host without free memory refuses, and counts guests that are still booti
   assert.ok(results[1]?.status === 'rejected' && hasCode('capacity_exhausted')(results[1].reason));
   await f.sandboxes.create(CREATE);
 });
+
+test('a cold sandbox boots the disk of its template, and no machine of it is made', async () => {
+  let asked = 0;
+  await using f = await fixture({
+    startPointOf: async ({ source }) => {
+      asked++;
+      return { kind: 'disk', disk: { kind: 'layers', layers: source.layers } };
+    },
+  });
+  assert.equal((await f.sandboxes.create({ ...CREATE, cold: true })).state, 'running');
+  assert.equal(asked, 0);
+  await f.sandboxes.create(CREATE);
+  assert.equal(asked, 1);
+});

@@ -67,6 +67,10 @@ const MAX_WAKE_SECONDS = 3600;
 /** How long close() waits for VMs and namespaces to go; what is left then is found at the next start. */
 const CLOSE_MS = 20_000;
 
+function diskOf({ source }: Template): StartPoint {
+  return { kind: 'disk', disk: { kind: 'layers', layers: source.layers } };
+}
+
 /** The lifecycle of all sandboxes of this node; `routes` is the proxy's view of them. */
 export class Sandboxes implements SandboxService {
   readonly routes = new LiveSandboxes((live) => this.#wake(live));
@@ -104,7 +108,7 @@ export class Sandboxes implements SandboxService {
   async create(options: CreateSandbox): Promise<SandboxView> {
     try {
       const template = this.#options.templates.resolve(options.template);
-      return await this.#create(this.#reserve(options, template), template);
+      return await this.#create(this.#reserve(options, template), template, options.cold ?? false);
     } catch (error) {
       const fault = AenvError.from(error, 'the sandbox could not be started');
       this.#metrics.createFailed(fault.code);
@@ -221,12 +225,12 @@ export class Sandboxes implements SandboxService {
     return live;
   }
 
-  async #create(live: LiveSandbox, template: Template): Promise<SandboxView> {
+  async #create(live: LiveSandbox, template: Template, cold: boolean): Promise<SandboxView> {
     const { record } = live;
     try {
       const view = await this.#starting.start(live, {
         was: 'creating',
-        from: await this.#options.startPointOf(template),
+        from: cold ? diskOf(template) : await this.#options.startPointOf(template),
         init: {
           envVars: { ...template.start.envVars, ...record.envVars },
           accessToken: record.envdAccessToken ?? null,

@@ -2,6 +2,7 @@ import type { Route } from '../http/route.ts';
 import { openApiDocument } from '../openapi.ts';
 import type { ApiParts } from '../parts.ts';
 import { apiKeyRoutes } from './api-keys.ts';
+import { coldSandboxRoutes } from './cold-sandbox.ts';
 import { createSandboxRoutes } from './create-sandbox.ts';
 import { forkSandboxRoutes } from './fork-sandbox.ts';
 import { imageTemplateRoutes } from './image-templates.ts';
@@ -24,6 +25,7 @@ export function allRoutes(parts: ApiParts): readonly Route[] {
     ...unservedRoutes(parts),
     ...apiKeyRoutes(parts),
     ...createSandboxRoutes(parts),
+    ...coldSandboxRoutes(parts),
     ...listSandboxesRoutes(parts),
     ...observationRoutes(parts),
     ...oneSandboxRoutes(parts),

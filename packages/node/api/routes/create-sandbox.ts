@@ -39,7 +39,8 @@ export function createSandboxRoutes({ sandboxes, settings }: ApiParts): readonly
   ];
 }
 
-function createOptions(body: NewSandbox | NewSandboxV2, secure: boolean, timeoutSeconds: number): CreateSandbox {
+/** @throws AenvError `invalid_request` */
+export function createOptions(body: NewSandbox | NewSandboxV2, secure: boolean, timeoutSeconds: number): CreateSandbox {
   const network = networkOf(body.network);
   if (!network.allowPublicTraffic && !secure) {
     throw new AenvError('invalid_request', 'body.network.allowPublicTraffic: false needs a secured sandbox', {

@@ -11,9 +11,8 @@ import { DEFAULT_TAG, parseTemplateReference } from '../../templates/reference.t
 import { type Route, route } from '../http/route.ts';
 import type { ApiParts } from '../parts.ts';
 import { NAMESPACE } from '../present/template.ts';
+import { sizesOf } from '../query/template-sizes.ts';
 
-const DEFAULT_CPUS = 1;
-const DEFAULT_MEMORY_MB = 512;
 /** Entries of a build's log in one answer, and what is kept of it. */
 const MAX_ENTRIES = 100;
 const ALL_ENTRIES = 100_000;
@@ -29,12 +28,7 @@ export function imageTemplateRoutes({ images, templates }: Pick<ApiParts, 'image
       answers: [{ status: 202, description: 'ids to start the build with', schema: RequestedTemplate }],
       handle: ({ body }) => {
         const alias = aliasOf(body.name ?? body.alias ?? '');
-        const { templateId, buildId } = images.create({
-          alias,
-          cpuCount: body.cpuCount ?? DEFAULT_CPUS,
-          memoryMb: body.memoryMB ?? DEFAULT_MEMORY_MB,
-          diskSizeMb: body.diskSizeMB ?? undefined,
-        });
+        const { templateId, buildId } = images.create({ alias, ...sizesOf(body) });
         return {
           status: 202,
           body: {
@@ -63,7 +57,8 @@ export function imageTemplateRoutes({ images, templates }: Pick<ApiParts, 'image
             : { credentials: { kind: 'password', username: registry.username, password: registry.password } }),
           ...(timeoutSeconds == null ? {} : { timeoutMs: timeoutSeconds * 1000 }),
         });
-        return { status: 202 };
+        // Clients of E2B take an answer without a length for JSON.
+        return { status: 202, headers: { 'content-length': '0' } };
       },
     }),
     route({

@@ -6,6 +6,7 @@ import type { ImageBuild, ImageTemplates, NewTemplate } from '../../templates/pu
 export class FakeImages implements ImageTemplates {
   readonly ordered: NewTemplate[] = [];
   readonly started: (readonly [BuildIds, ImageBuild])[] = [];
+  readonly cold: (readonly [string, Omit<NewTemplate, 'alias'>])[] = [];
   readonly removed: string[] = [];
   /** thrown by the next `start` or `remove` */
   failure: unknown;
@@ -28,6 +29,12 @@ export class FakeImages implements ImageTemplates {
   state(_templateId: string, buildId: string, _query: LogQuery): BuildState {
     if (buildId === this.current.buildId) return this.current;
     throw new AenvError('template_not_found', `build '${buildId}' not found`);
+  }
+
+  async prepareCold(image: string, sizes: Omit<NewTemplate, 'alias'>): Promise<string> {
+    if (this.failure !== undefined) throw this.failure;
+    this.cold.push([image, sizes]);
+    return 'template000000000000';
   }
 
   remove(reference: string): void {

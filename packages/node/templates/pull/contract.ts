@@ -41,6 +41,12 @@ export interface ImageTemplates extends TemplateBuilds {
    */
   start(ids: BuildIds, build: ImageBuild): void;
   /**
+   * Brings an image here for a sandbox that boots it: a template without a name, the same for the same image and sizes.
+   * @returns its id
+   * @throws AenvError as pulling does; `capacity_exhausted`
+   */
+  prepareCold(image: string, sizes: Omit<NewTemplate, 'alias'>): Promise<string>;
+  /**
    * Removes a template with its names and builds. Layers that others may share stay.
    * @throws AenvError `template_not_found`; `template_in_use` with the ids of the sandboxes; `template_building`;
    *   `invalid_request` for one of the product

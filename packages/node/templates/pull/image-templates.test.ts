@@ -225,3 +225,17 @@ test('templates of the product are neither replaced nor removed', () => {
   });
   assert.throws(() => images.remove('base'), code('invalid_request', /base/));
 });
+
+test('an image that is booted without a template gets one without a name, once for each size', async () => {
+  const image = await pushImage('cold', { Env: ['A=1'] });
+  const sizes = { cpuCount: 1, memoryMb: 256, diskSizeMb: 64 };
+  const first = await images.prepareCold(image, sizes);
+  assert.match(first, /^[a-z0-9]{20}$/);
+  assert.equal(await images.prepareCold(image, sizes), first);
+  assert.notEqual(await images.prepareCold(image, { ...sizes, memoryMb: 512 }), first);
+  const template = ledger.templates.get(first);
+  assert.deepEqual([template?.aliases, template?.start.envVars, template?.diskSizeMb], [[], { A: '1' }, 64]);
+  await assert.rejects(images.prepareCold(`${registry.registry.host}/absent:1`, sizes), code('image_not_found'));
+  images.remove(first);
+  assert.equal(ledger.templates.get(first), undefined);
+});

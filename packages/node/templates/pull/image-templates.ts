@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
@@ -39,6 +39,8 @@ export class NodeImageTemplates implements ImageTemplates {
   readonly #logs = new Map<string, BuildLog>();
   readonly #running = new Map<string, Promise<void>>();
   readonly #end = new AbortController();
+  /** pulls for sandboxes that boot an image */
+  readonly #cold = new Set<Promise<unknown>>();
 
   /** Builds that an earlier run of the node has left are marked as failed. */
   constructor(options: ImageTemplatesOptions) {
@@ -66,20 +68,14 @@ export class NodeImageTemplates implements ImageTemplates {
 
   start(ids: BuildIds, build: ImageBuild): void {
     const { ledger } = this.#options;
-    if (this.#end.signal.aborted) throw new AenvError('shutting_down', 'the daemon is shutting down');
     const record = this.#find(ids);
     if (record === undefined) throw notFound(ids);
     if (record.status !== 'waiting') {
       throw new AenvError('build_not_waiting', `build '${ids.buildId}' was started before: it is ${record.status}`);
     }
-    const others = ledger.builds.building();
-    const same = others.find(({ templateId }) => templateId === ids.templateId);
+    const same = ledger.builds.building().find(({ templateId }) => templateId === ids.templateId);
     if (same !== undefined) throw building(record.wanted.alias, same.buildId);
-    if (others.length >= MAX_RUNNING) {
-      throw new AenvError('capacity_exhausted', `${others.length} templates are being built at the moment`, {
-        remediation: 'Wait until one of them is done.',
-      });
-    }
+    this.#admit();
     ledger.builds.begin(ids.buildId);
     const log = new BuildLog(this.#options.clock);
     this.#logs.set(ids.buildId, log);
@@ -95,6 +91,28 @@ export class NodeImageTemplates implements ImageTemplates {
     const entries = this.#logs.get(buildId)?.read(query.offset, query.limit, query.level) ?? [];
     const { status, reason } = record;
     return { ...ids, status, entries, ...(reason === undefined ? {} : { reason }) };
+  }
+
+  async prepareCold(image: string, sizes: Omit<NewTemplate, 'alias'>): Promise<string> {
+    this.#admit();
+    const { pull, log } = this.#options;
+    const buildId = randomUUID();
+    const pulling = pull({
+      ...{ image, buildId, log, signal: this.#end.signal, onProgress: () => {} },
+      sizeBytes: bytesOf(sizes.diskSizeMb),
+    });
+    this.#cold.add(pulling);
+    try {
+      const pulled = await pulling;
+      const parts = fromImage(pulled, {});
+      const templateId = coldId({ ...parts, ...sizes, diskSizeMb: parts.diskSizeMb });
+      if (this.#options.ledger.templates.get(templateId) === undefined) {
+        this.#options.ledger.templates.put(this.#templateOf({ templateId, buildId }, [], sizes, parts));
+      }
+      return templateId;
+    } finally {
+      this.#cold.delete(pulling);
+    }
   }
 
   remove(reference: string): void {
@@ -121,6 +139,7 @@ export class NodeImageTemplates implements ImageTemplates {
   async close(): Promise<void> {
     this.#end.abort(new AenvError('shutting_down', INTERRUPTED));
     await Promise.all(this.#running.values());
+    await Promise.allSettled(this.#cold);
   }
 
   async #run(record: BuildRecord, build: ImageBuild, lines: BuildLog): Promise<void> {
@@ -133,7 +152,7 @@ export class NodeImageTemplates implements ImageTemplates {
         image: build.image,
         buildId,
         credentials: build.credentials,
-        sizeBytes: wanted.diskSizeMb === undefined ? undefined : wanted.diskSizeMb * MIB,
+        sizeBytes: bytesOf(wanted.diskSizeMb),
         onProgress: describeProgress(clock, (line) => lines.add('info', line)),
         log: log.child({ buildId }),
         signal,
@@ -155,25 +174,43 @@ export class NodeImageTemplates implements ImageTemplates {
   }
 
   /** Template and end of the build in one step: all that they refer to is on stable storage. */
-  #register({ templateId, buildId, wanted }: BuildRecord, { source, start, diskSizeMb }: ImageParts): void {
-    const { ledger, clock, envdVersion, log } = this.#options;
+  #register({ templateId, buildId, wanted }: BuildRecord, parts: ImageParts): void {
+    const { ledger, clock, log } = this.#options;
+    const template = this.#templateOf({ templateId, buildId }, [wanted.alias], wanted, parts);
+    ledger.transaction(() => {
+      ledger.templates.put(template);
+      ledger.builds.finish(buildId, 'ready', new Date(clock.now()));
+    });
+    log.info('template registered', { template: wanted.alias, templateId, buildId });
+  }
+
+  /** What it was before keeps its names, counts and age. */
+  #templateOf(
+    ids: BuildIds,
+    aliases: readonly string[],
+    { cpuCount, memoryMb }: Omit<NewTemplate, 'alias'>,
+    parts: ImageParts,
+  ): Template {
+    const { ledger, clock, envdVersion } = this.#options;
     const now = new Date(clock.now());
-    const before = ledger.templates.get(templateId);
-    const template: Template = {
-      ...{ templateId, buildId, source, start, envdVersion, diskSizeMb },
-      aliases: [...new Set([...(before?.aliases ?? []), wanted.alias])],
-      cpuCount: wanted.cpuCount,
-      memoryMb: wanted.memoryMb,
+    const before = ledger.templates.get(ids.templateId);
+    return {
+      ...{ ...ids, ...parts, envdVersion, cpuCount, memoryMb },
+      aliases: [...new Set([...(before?.aliases ?? []), ...aliases])],
       createdAt: before?.createdAt ?? now,
       updatedAt: now,
       lastSpawnedAt: before?.lastSpawnedAt ?? null,
       spawnCount: before?.spawnCount ?? 0,
     };
-    ledger.transaction(() => {
-      ledger.templates.put(template);
-      ledger.builds.finish(buildId, 'ready', now);
+  }
+
+  #admit(): void {
+    if (this.#end.signal.aborted) throw new AenvError('shutting_down', 'the daemon is shutting down');
+    const busy = this.#running.size + this.#cold.size;
+    if (busy < MAX_RUNNING) return;
+    throw new AenvError('capacity_exhausted', `${busy} images are being pulled at the moment`, {
+      remediation: 'Wait until one of them is done.',
     });
-    log.info('template registered', { template: wanted.alias, templateId, buildId });
   }
 
   #find({ templateId, buildId }: BuildIds): BuildRecord | undefined {
@@ -194,6 +231,16 @@ export class NodeImageTemplates implements ImageTemplates {
       if (!this.#running.has(buildId)) this.#logs.delete(buildId);
     }
   }
+}
+
+function bytesOf(sizeMb: number | undefined): number | undefined {
+  return sizeMb === undefined ? undefined : sizeMb * MIB;
+}
+
+/** The same for the same image and sizes; ids are letters and digits. */
+function coldId({ source, start, diskSizeMb, cpuCount, memoryMb }: ImageParts & Omit<NewTemplate, 'alias'>): string {
+  const inputs = [source.layers, source.imageDigest, start, diskSizeMb, cpuCount, memoryMb];
+  return createHash('sha256').update(JSON.stringify(inputs)).digest('hex').slice(0, 20);
 }
 
 /** A signal that ends with another one, or after a time. */
