@@ -8,6 +8,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readBoots } from '../../tests/harness/boots.ts';
+import { captureBase } from './capture-base.ts';
 import { prepareTests } from './prepare.ts';
 import { runSuite, type SuiteResult } from './run-suite.ts';
 import { findSuites } from './suites.ts';
@@ -19,7 +20,7 @@ try {
   process.env.AENV_TEST_BOOTS = join(scratch, 'boots');
   await prepareTests(new AbortController().signal);
   for (const suite of await findSuites(process.argv.slice(2))) {
-    if (suite.bootsVms) vmSuites++;
+    if (suite.bootsVms && vmSuites++ === 0) await captureBase();
     console.log(`\n=== ${suite.name}: ${suite.files.length} files`);
     results.push(await runSuite(suite));
   }

@@ -208,6 +208,8 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   sandboxes.takeUpPaused();
   signal.throwIfAborted();
   const { url } = await frontDoor.listen(config.listen);
+  // So that the first client need not wait for it.
+  void startPoints.of(templates.resolve(BASE.alias));
   if (certificate !== undefined) {
     const tls = await frontDoor.listenTls(config.tls.listen, certificate);
     log.info('HTTPS is served', { url: tls.url });

@@ -39,11 +39,14 @@ export interface StartPoints {
   of(template: Template): Promise<StartPoint>;
   /** Ids of the captured machines of these templates, whether they are there or not. */
   idsOf(templates: readonly Template[]): readonly string[];
+  /** Gives up what is being captured. */
   close(): Promise<void>;
 }
 
 export function createStartPoints(options: StartPointsOptions): StartPoints {
-  const { config, vms, launch, volumes, repository, clock, log, signal } = options;
+  const { config, vms, launch, volumes, repository, clock, log } = options;
+  const closing = new AbortController();
+  const signal = AbortSignal.any([options.signal, closing.signal]);
   const { kind, build, cpu } = vms.host;
   const machines = new Machines({
     folder: join(config.assets, 'machines'),
@@ -61,6 +64,9 @@ export function createStartPoints(options: StartPointsOptions): StartPoints {
       return { kind: 'disk', disk: { kind: 'layers', layers: template.source.layers } };
     },
     idsOf: (templates) => templates.map((template) => machines.idOf(template)),
-    close: () => machines.close(),
+    close() {
+      closing.abort(new AenvError('shutting_down', 'the daemon is shutting down'));
+      return machines.close();
+    },
   };
 }
