@@ -19,6 +19,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+/* Events are gathered for so many milliseconds: whoever makes many gets more done when they are passed on together. */
+#define GATHER_MS 10
+
 static int pass_events(int inotify)
 {
 	char bytes[65536];
@@ -70,7 +73,9 @@ int watch_main(int argc, char **argv)
 			{ .fd = inotify, .events = POLLIN },
 		};
 
-		if (poll(fds, 2, -1) < 0 || (fds[1].revents != 0 && pass_events(inotify) != 0))
+		if (poll(fds, 2, -1) < 0 || (fds[0].revents == 0 && poll(fds, 1, GATHER_MS) < 0))
+			return 1;
+		if (fds[1].revents != 0 && pass_events(inotify) != 0)
 			return 1;
 		if (fds[0].revents != 0 && fill_records(&input) <= 0)
 			return 0;

@@ -15,6 +15,14 @@ const BATCH = 256;
 const PARALLEL = 16;
 const { errno } = constants;
 
+interface ReadFolder {
+  readonly folder: Folder;
+  /** its path below the root */
+  readonly place: string;
+  /** what is in it */
+  readonly names: readonly string[];
+}
+
 export interface TreeWatchOptions {
   /** path of the native program */
   readonly native: string;
@@ -200,11 +208,13 @@ export class TreeWatch {
           if (names === undefined) this.#tree.markIncomplete(folder);
           return { folder, place, names: names ?? [] };
         });
-        for (const { folder, place, names } of await Promise.all(batch)) {
-          if (tell) this.#expect(place, names);
-          const watched = await this.#watchAll(folder, place, names);
-          below.push(...watched.values());
-          if (tell) yield* this.#tell(place, names, watched);
+        const read = await Promise.all(batch);
+        if (tell) for (const { place, names } of read) this.#expect(place, names);
+        const watched = await this.#watchAll(read);
+        for (const { folder, place, names } of read) {
+          const inside = watched.get(folder) ?? new Map<string, Folder>();
+          below.push(...inside.values());
+          if (tell) yield* this.#tell(place, names, inside);
         }
       }
       level = below;
@@ -234,24 +244,30 @@ export class TreeWatch {
   }
 
   /**
-   * Watches all folders among these names: to try it with every name is the quickest way to learn which ones they are.
+   * Watches all folders that are in these ones: to try it with every name is the quickest way to learn which they are.
    * @returns them by their names
    */
-  async #watchAll(parent: Folder, place: string, names: readonly string[]): Promise<Map<string, Folder>> {
-    const watched = new Map<string, Folder>();
-    for (let start = 0; start < names.length; start += BATCH) {
-      const batch = names.slice(start, start + BATCH);
-      const watches = await this.#add(batch.map((name) => join(place, name)));
-      for (const [index, name] of batch.entries()) {
+  async #watchAll(parents: readonly ReadFolder[]): Promise<Map<Folder, Map<string, Folder>>> {
+    const watched = new Map(parents.map(({ folder }) => [folder, new Map<string, Folder>()]));
+    const all = parents.flatMap(({ folder, place, names }) => names.map((name) => ({ parent: folder, place, name })));
+    for (let start = 0; start < all.length; start += BATCH) {
+      const batch = all.slice(start, start + BATCH);
+      const watches = await this.#add(batch.map(({ place, name }) => join(place, name)));
+      for (const [index, { parent, name }] of batch.entries()) {
         const watch = watches[index];
         if (watch === 'no folder') continue;
         const folder = watch === undefined ? undefined : this.#tree.place(watch, parent, name);
         if (folder === undefined) this.#tree.markIncomplete(parent);
-        else watched.set(name, folder);
+        else watched.get(parent)?.set(name, folder);
       }
     }
-    // Where the parent is no longer a folder, all of them were none.
-    if (watched.size < names.length && !(await isFolder(this.absolute(place)))) this.#tree.markIncomplete(parent);
+    await Promise.all(
+      parents.map(async ({ folder, place, names }) => {
+        if (watched.get(folder)?.size === names.length) return;
+        // When the parent is no longer a folder itself, its names say nothing.
+        if (!(await isFolder(this.absolute(place)))) this.#tree.markIncomplete(folder);
+      }),
+    );
     return watched;
   }
 
@@ -260,14 +276,23 @@ export class TreeWatch {
     const paths = names.map((name) => this.absolute(name));
     const watches = await this.#inotify.add(BELOW, paths);
     if (watches.length < paths.length) throw notWatchable(await this.#inotify.exitCode);
-    // Events go on when the folder is moved together with its parent, but nothing is found any more.
-    if (watches.includes(-errno.ENOENT) && (await inodeOf(this.absolute(''))) !== this.#inode) throw this.#gone();
+    if (watches.includes(-errno.ENOENT)) await this.#checkRoot();
     return watches.map((watch, index) => {
       if (watch >= 0) return watch;
       if (watch === -errno.ENOENT) return undefined;
       if (watch === -errno.ENOTDIR || watch === -errno.ELOOP) return 'no folder';
       throw watchError(-watch, String(paths[index]));
     });
+  }
+
+  /** When the folder is moved together with its parent, events go on, but nothing is found any more. */
+  async #checkRoot(): Promise<void> {
+    if ((await inodeOf(this.absolute(''))) === this.#inode) return;
+    await this.#inotify.settle();
+    const ends = IN.DELETE_SELF | IN.MOVE_SELF | IN.IGNORED | IN.UNMOUNT;
+    const { watch } = this.#tree.root;
+    // Any other end of it is told in its turn.
+    if (!this.#inotify.queued((event) => event.watch === watch && (event.mask & ends) !== 0)) throw this.#gone();
   }
 
   #gone(): AenvError {
