@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Sandbox } from 'e2b';
+import { createSandbox } from '../harness/client.ts';
+import { TestDaemon } from '../harness/daemon.ts';
+import { until } from '../harness/until.ts';
+
+const COUNTER = `
+import os, time
+secret = os.urandom(32).hex()
+n = 0
+while True:
+    n += 1
+    with open('/run/counter.new', 'w') as f:
+        f.write(' '.join([str(os.getpid()), secret, str(n)]))
+    os.rename('/run/counter.new', '/run/counter')
+    time.sleep(0.2)
+`;
+
+const root = async (sandbox: Sandbox, command: string) =>
+  (await sandbox.commands.run(command, { user: 'root', timeoutMs: 60_000 })).stdout.trim();
+
+async function count(sandbox: Sandbox) {
+  const [pid = '', secret = '', n = ''] = (await root(sandbox, 'cat /run/counter')).split(' ');
+  return { pid, secret, n: Number(n) };
+}
+
+test('children go on from the source, are sandboxes of their own, and nobody sees what another one writes', async () => {
+  await using daemon = await TestDaemon.start();
+  await using source = await createSandbox(daemon, { envs: { KEPT: 'as it was' } });
+  await source.files.write('/root/counter.py', COUNTER, { user: 'root' });
+  await source.commands.run('python3 /root/counter.py', { background: true, timeoutMs: 0, user: 'root' });
+  await root(source, 'echo before > /root/disk');
+  await until(async () => (await count(source)).n > 2, { timeoutMs: 60_000, what: 'the counter counts' });
+  const before = await count(source);
+
+  const forks = await source.fork({ count: 2, timeoutMs: 300_000, requestTimeoutMs: 240_000 });
+  const children = forks.filter((fork) => fork instanceof Sandbox);
+  assert.equal(children.length, 2, forks.map(String).join('\n'));
+  const all = [source, ...children];
+  for (const [at, sandbox] of all.entries()) {
+    const now = await count(sandbox);
+    assert.deepEqual([now.pid, now.secret], [before.pid, before.secret]);
+    assert.ok(now.n >= before.n);
+    await until(async () => (await count(sandbox)).n > now.n, { timeoutMs: 30_000, what: `the counter of ${at}` });
+    const seen = 'hostname; echo $E2B_SANDBOX_ID; echo $KEPT; cat /root/disk';
+    const { sandboxId } = sandbox;
+    assert.equal(await root(sandbox, seen), `${sandboxId}\n${sandboxId}\nas it was\nbefore`);
+    const ahead = Number(await root(sandbox, 'date +%s%3N')) - Date.now();
+    assert.ok(Math.abs(ahead) < 2000, `the clock of ${at} is ${ahead} ms ahead`);
+    await root(sandbox, `echo written by ${at} > /root/disk`);
+  }
+  for (const [at, sandbox] of all.entries()) {
+    assert.equal(await root(sandbox, 'cat /root/disk'), `written by ${at}`);
+  }
+  const uuids = await Promise.all(all.map((sandbox) => root(sandbox, 'cat /proc/sys/kernel/random/uuid')));
+  assert.equal(new Set(uuids).size, 3);
+  const tokens = await Promise.all(
+    all.map(async ({ sandboxId }) => {
+      const detail = await daemon.api('GET', `/sandboxes/${sandboxId}`);
+      return ((await detail.json()) as { envdAccessToken: string }).envdAccessToken;
+    }),
+  );
+  assert.equal(new Set(tokens).size, 3);
+
+  // A child stands on its own: it outlives the source, and can be paused and go on.
+  const [child] = children;
+  assert.ok(child);
+  await source.kill();
+  assert.equal(await child.pause(), true);
+  await child.connect({ timeoutMs: 300_000 });
+  assert.equal((await count(child)).secret, before.secret);
+  assert.equal(await root(child, 'cat /root/disk'), 'written by 1');
+});
