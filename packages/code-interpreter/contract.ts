@@ -9,6 +9,8 @@ export const CODE_INTERPRETER = {
   port: 49999,
   /** answers 200 once cells can be run */
   healthPath: '/health',
+  /** answers when everything is in memory that cells are likely to import, so that machines captured then have it */
+  warmPath: '/warm',
   /** Cells run as root, as in E2B's template: code of agents installs packages wherever it is. */
   startUser: 'root',
   startCmd: `${INTERPRETER_FOLDER}/start`,

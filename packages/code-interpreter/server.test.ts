@@ -202,3 +202,16 @@ test('the stream is plain ASCII, so that no network cut breaks a character', asy
   const { results, stdout } = toCell(bytes.toString());
   assert.deepEqual([stdout, (results[0] as Event).text], ['ü€😀\n', 'ü€😀']);
 });
+
+test('what is loaded ahead is there in every context, and no two contexts draw the same numbers', async () => {
+  await using warm = await TestInterpreter.start();
+  assert.equal((await warm.get('/warm')).status, 200);
+  const code = 'import sys; loaded = "asyncio" in sys.modules; import random; random.random(), loaded';
+  const context = (await (await warm.post('/contexts', {})).json()) as ContextInfo;
+  const first = (await warm.run(code)).text;
+  const second = (await warm.run(code, { context_id: context.id })).text;
+  assert.notEqual(first, second);
+  for (const text of [first, second]) assert.match(text ?? '', /^\(0\.\d+, True\)$/);
+  assert.equal((await warm.get('/warm')).status, 200);
+  assert.equal(((await (await warm.get('/contexts')).json()) as unknown[]).length, 3);
+});

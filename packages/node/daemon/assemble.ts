@@ -130,6 +130,7 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     assetsDir: config.assets,
     layersDir: layersOf(config.assets),
     envdVersion: ENVD_VERSION,
+    prepare: (template) => startPoints.of(template),
     ...{ ledger: ledger.templates, clock, log },
   });
   taken.add(() => builds.close());

@@ -32,7 +32,7 @@ const Row = z.object({
       ready: z
         .discriminatedUnion('kind', [
           z.object({ kind: z.literal('command'), cmd: z.string(), user: z.string() }),
-          z.object({ kind: z.literal('http'), port: z.int(), path: z.string() }),
+          z.object({ kind: z.literal('http'), port: z.int(), path: z.string(), warmPath: z.string().optional() }),
         ])
         .optional(),
     }),

@@ -43,7 +43,13 @@ export interface StartCommand {
 /** A command that ends with 0, or an HTTP server of the guest that answers with a status of 2xx. */
 export type ReadyCheck =
   | { readonly kind: 'command'; readonly cmd: string; readonly user: string }
-  | { readonly kind: 'http'; readonly port: number; readonly path: string };
+  | {
+      readonly kind: 'http';
+      readonly port: number;
+      readonly path: string;
+      /** asked once before a machine is captured: the server loads what its clients will need, and then answers */
+      readonly warmPath?: string | undefined;
+    };
 
 export interface TemplateService {
   list(): readonly Template[];

@@ -7,9 +7,10 @@ from .execution import Execution
 class Api:
     """`handle(connection, request)` answers every request, at once or when a cell has run."""
 
-    def __init__(self, loop, contexts, envd):
+    def __init__(self, loop, contexts, envd, warmth):
         self._loop = loop
         self._contexts = contexts
+        self._warmth = warmth
         # None: nobody is asked, for tests
         self._envd = envd
 
@@ -27,6 +28,9 @@ class Api:
         elif path == "/health":
             self._only(method, "GET")
             connection.answer(200, '"OK"')
+        elif path == "/warm":
+            self._only(method, "GET")
+            self._warmth.complete(lambda: connection.fd >= 0 and connection.answer(200, '"OK"'))
         elif path == "/execute":
             self._only(method, "POST")
             self._execute(connection, request)

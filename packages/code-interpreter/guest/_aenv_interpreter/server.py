@@ -1,21 +1,18 @@
 """The server: listens, and warms up when it has nothing to do, so that the first cell finds everything in memory."""
 
 import _socket as socket
-import gc
 import os
 import signal
-import sys
 
 from .api import Api
 from .connection import Connection
 from .contexts import Contexts
 from .envd import Envd
 from .loop import Loop
+from .warmth import Warmth
 
 MAX_CONNECTIONS = 256
 BACKLOG = 128
-# What cells and answers need first, in pieces, between which requests are served.
-WARM_UP = ("json", "re", "linecache", "traceback", "subprocess", "_aenv_interpreter.kernel.main")
 
 
 def serve(host, port, envd_port, home, ready=None):
@@ -34,10 +31,11 @@ def serve(host, port, envd_port, home, ready=None):
     actual = listener.getsockname()[1]
     listener.setblocking(False)
     contexts = Contexts(loop, home)
-    api = Api(loop, contexts, None if envd_port is None else Envd(loop, envd_port))
+    warmth = Warmth(loop, contexts)
+    api = Api(loop, contexts, None if envd_port is None else Envd(loop, envd_port), warmth)
     _Listener(loop, listener.detach(), api)
     _stop_by_signal(loop)
-    _warm_up(loop, contexts)
+    warmth.begin()
     if ready is not None:
         ready(actual)
     loop.run()
@@ -77,24 +75,3 @@ def _stop_by_signal(loop):
     signal.signal(signal.SIGTERM, lambda _number, _frame: loop.stop())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     loop.watch(reading, lambda _events: os.read(reading, 64))
-
-
-def _warm_up(loop, contexts):
-    """Everything that is imported here, every Python kernel has from its first moment on."""
-
-    def load(name):
-        try:
-            __import__(name)
-        except ImportError as error:
-            print(f"warm-up: {error}", file=sys.stderr)
-
-    for name in WARM_UP:
-        loop.when_idle(lambda name=name: load(name))
-
-    def start_default():
-        # What lives until now lives for ever: forks share its pages as long as nobody looks for garbage in them.
-        gc.collect()
-        gc.freeze()
-        contexts.default("python").start()
-
-    loop.when_idle(start_default)

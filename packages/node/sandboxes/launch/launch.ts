@@ -63,7 +63,7 @@ export interface LaunchRequest {
   readonly internet: boolean;
   readonly hostSecret: string;
   readonly init: InitRequest;
-  /** what a guest that is booted begins with; a captured one has begun already */
+  /** what a guest that is booted begins with; a captured one has begun already, and has only to be ready */
   readonly service?: GuestService;
   /** takes the undo of everything that the launch takes, also when it fails half way */
   readonly resources: Rollback;
@@ -148,13 +148,26 @@ async function restore(options: LaunchOptions, request: LaunchRequest, checkpoin
   });
   died.catch(() => {});
   try {
-    return { vm, slot, volume, answer: await Promise.race([asking, died]) };
+    const answer = await Promise.race([asking, died]);
+    await awaitService(options, request, { vm, address: slot.hostAddress });
+    return { vm, slot, volume, answer };
   } catch (error) {
     asking.catch(() => {});
     signal.throwIfAborted();
     if (limit.aborted) throw new AenvError('restore_failed', 'the guest did not answer in time', { cause: error });
     throw error;
   }
+}
+
+/** What was started before the capture runs; that its port answers is seen before anybody is told of the sandbox. */
+async function awaitService(
+  options: LaunchOptions,
+  { service, stopwatch, signal }: LaunchRequest,
+  guest: { readonly vm: MicroVm; readonly address: string },
+): Promise<void> {
+  if (service?.ready?.kind !== 'http') return;
+  const { ready, workdir } = service;
+  await stopwatch.time('service', () => options.startService({ service: { ready, workdir }, ...guest, signal }));
 }
 
 async function takeParts(options: LaunchOptions, request: LaunchRequest, origin: DiskOrigin) {

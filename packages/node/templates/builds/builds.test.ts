@@ -24,6 +24,7 @@ let builds: Builds;
 /** settles the build that is under way */
 let finish: { resolve(made: typeof MADE): void; reject(error: unknown): void };
 let options: BuildOptions | undefined;
+let prepared: string[] = [];
 const clock = new ManualClock();
 const BUILTIN: BuildableTemplate = {
   template: { alias: 'tool-v1', cpuCount: 1, memoryMb: 256, diskSizeMb: 1024 },
@@ -37,6 +38,7 @@ const BUILTIN: BuildableTemplate = {
 };
 
 beforeEach(async () => {
+  prepared = [];
   home = await mkdtemp(join(tmpdir(), 'aenv-builds-'));
   ledger = openLedger(home);
   builds = open();
@@ -51,6 +53,7 @@ const open = () =>
   new Builds({
     builtins: { tool: BUILTIN },
     ...{ assetsDir: '/assets', layersDir: '/layers', envdVersion: '0.6.13' },
+    prepare: async ({ templateId }) => void prepared.push(templateId),
     ...{ ledger: ledger.templates, clock, log: silentLogger },
   });
 
@@ -70,10 +73,12 @@ test('a build is told from its start, then registers the template under the ids 
     [
       ['info', 'downloading (2 packages, 1.5 s, digest x)'],
       ['warn', 'careful'],
+      ['info', 'capturing a machine that sandboxes are continued from'],
       ['info', 'tool-v1 is ready (0.0 s)'],
     ],
   );
   assert.deepEqual(builds.state(templateId, buildId, { offset: 1, limit: 1, level: 'info' }).entries[0]?.level, 'warn');
+  assert.deepEqual(prepared, [templateId]);
   const template = ledger.templates.byAlias('tool-v1');
   assert.deepEqual([template?.templateId, template?.buildId], [templateId, buildId]);
   assert.deepEqual([template?.memoryMb, template?.source, template?.start], [256, MADE.source, MADE.start]);

@@ -5,6 +5,7 @@ import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { randomName } from '../../sandboxes/identity.ts';
 import type { TemplateLedger } from '../../store/template-ledger.ts';
 import type { BuildableTemplate } from '../builtin/contract.ts';
+import type { Template } from '../contract.ts';
 import { registerBuiltin } from '../register.ts';
 import { BuildLog } from './build-log.ts';
 import type { BuildIds, BuildState, LogQuery, TemplateBuilds } from './contract.ts';
@@ -15,6 +16,8 @@ export interface BuildsOptions {
   /** where converted layers of disks are kept */
   readonly layersDir: string;
   readonly envdVersion: string;
+  /** makes what sandboxes of a template start from, so that the first one need not wait for it */
+  readonly prepare: (template: Template) => Promise<unknown>;
   readonly ledger: TemplateLedger;
   readonly clock: Clock;
   readonly log: Logger;
@@ -86,7 +89,7 @@ export class Builds implements TemplateBuilds {
   }
 
   async #run(build: Build, builtin: BuildableTemplate): Promise<void> {
-    const { ledger, clock, log, assetsDir, layersDir, envdVersion } = this.#options;
+    const { ledger, clock, log, assetsDir, layersDir, envdVersion, prepare } = this.#options;
     const { alias } = builtin.template;
     const started = clock.now();
     try {
@@ -95,7 +98,9 @@ export class Builds implements TemplateBuilds {
         log: build.log.logger(log.child({ buildId: build.buildId })),
       });
       const ids = { templateId: build.templateId, buildId: build.buildId };
-      registerBuiltin({ ledger, clock, log }, builtin.template, { ...made, envdVersion }, ids);
+      const template = registerBuiltin({ ledger, clock, log }, builtin.template, { ...made, envdVersion }, ids);
+      build.log.add('info', 'capturing a machine that sandboxes are continued from');
+      await prepare(template);
       build.log.add('info', `${alias} is ready (${((clock.now() - started) / 1000).toFixed(1)} s)`);
       build.status = 'ready';
     } catch (error) {

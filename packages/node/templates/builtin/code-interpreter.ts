@@ -29,7 +29,7 @@ export async function buildCodeInterpreter(
   const { assetsDir, signal } = options;
   const base = await ensureBaseImage(options);
   const layers = [await packagesLayer(base, options), await nodeLayer(options), await interpreterLayer(options)];
-  const { port, healthPath, startCmd, startUser, alias } = CODE_INTERPRETER;
+  const { port, healthPath, warmPath, startCmd, startUser, alias } = CODE_INTERPRETER;
   const image = await ensureDerivedImage({
     ...{ assetsDir, baseDir: base.layoutDir, layers, epoch: EPOCH, signal },
     config: { ...CONFIG, ExposedPorts: { [`${port}/tcp`]: {} } },
@@ -41,7 +41,7 @@ export async function buildCodeInterpreter(
     start: {
       ...disk.start,
       startCommand: { cmd: startCmd, user: startUser },
-      ready: { kind: 'http', port, path: healthPath },
+      ready: { kind: 'http', port, path: healthPath, warmPath },
     },
   };
 }

@@ -8,6 +8,7 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
+import { serviceOf } from '../../sandboxes/guest-service/service-of.ts';
 import { newSecret, randomName } from '../../sandboxes/identity.ts';
 import type { Launch } from '../../sandboxes/launch/launch.ts';
 import { Stopwatch } from '../../sandboxes/launch/phases.ts';
@@ -16,6 +17,7 @@ import { layersState } from '../../snapshots/disk-state.ts';
 import { openSnapshotRepository } from '../../snapshots/repository/repository.ts';
 import type { Template } from '../contract.ts';
 import type { UseGuest } from './use-guest.ts';
+import { warmService } from './warm-service.ts';
 
 export interface MachineBuilderOptions {
   /** boots the guest */
@@ -46,7 +48,7 @@ const MIB = 1024 * 1024;
 export const DISK_LAYER = 'disk.layer';
 
 /**
- * Boots a guest, has it load what the first call of a client needs, and captures it. It has been told nobody's secrets
+ * Boots a guest, has it run what the template starts and load what the first call of a client needs, and captures it. It has been told nobody's secrets
  * and has no identity yet: whoever continues it gets his own.
  */
 export function createMachineBuilder(options: MachineBuilderOptions): BuildMachine {
@@ -55,17 +57,21 @@ export function createMachineBuilder(options: MachineBuilderOptions): BuildMachi
     const begin = clock.now();
     const name = `b${randomName(20)}`;
     const hostSecret = newSecret();
+    const { start } = template;
     await using resources = new Rollback();
     const { vm, volume, slot, answer } = await launch({
       sandboxId: name,
       from: { kind: 'disk', disk: { kind: 'layers', layers: template.source.layers } },
       ...{ cpuCount: template.cpuCount, memoryMb: template.memoryMb, diskSizeMb: template.diskSizeMb },
-      ...{ internet: false, hostSecret, resources, signal },
-      init: { capture: true, defaultUser: template.start.user, defaultWorkdir: template.start.workdir },
+      // A start command may fetch what it serves.
+      ...{ internet: start.startCommand !== undefined, hostSecret, resources, signal },
+      init: { capture: true, envVars: start.envVars, defaultUser: start.user, defaultWorkdir: start.workdir },
+      ...serviceOf(template, undefined),
       stopwatch: new Stopwatch(),
       onVmStarted: () => {},
     });
     await useGuest(slot.hostAddress, signal);
+    await warmService(slot.hostAddress, start.ready, signal);
     const repository = await openSnapshotRepository({
       root: folder,
       verifyDisk: async () => ({ checkedBytes: 0, problems: [] }),

@@ -76,6 +76,9 @@ export class Machines {
       diskSizeMb,
       start.user,
       start.workdir,
+      Object.entries(start.envVars).sort(),
+      Object.entries(start.startCommand ?? {}).sort(),
+      Object.entries(start.ready ?? {}).sort(),
     ];
     return createHash('sha256').update(JSON.stringify(inputs)).digest('hex');
   }
@@ -84,4 +87,4 @@ export class Machines {
 const nameOf = (key: string): string => `m${key.slice(0, 32)}`;
 
 /** Raise it when the same inputs would give another machine. */
-const FORMAT = 1;
+const FORMAT = 2;

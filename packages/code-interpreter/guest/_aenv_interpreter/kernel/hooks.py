@@ -1,13 +1,17 @@
 """
 What is done to libraries when a cell imports them: figures of matplotlib are shown instead of opening windows, and so
-are images of Pillow. Nothing is imported before a cell does it.
+are images of Pillow. Nothing is imported here that is not there already.
 """
 
 import sys
 
 
 def install(shell):
-    sys.meta_path.insert(0, _Finder({"matplotlib": _use_figures, "PIL.Image": _show_saved, "PIL.ImageShow": _show_shown}, shell))
+    hooks = {"matplotlib": _use_figures, "PIL.Image": _show_saved, "PIL.ImageShow": _show_shown, "numpy.random": _reseed}
+    # The server may have loaded some of them ahead.
+    for name in [name for name in hooks if name in sys.modules]:
+        hooks.pop(name)(sys.modules[name], shell)
+    sys.meta_path.insert(0, _Finder(hooks, shell))
 
 
 def after_cell(shell):
@@ -61,6 +65,11 @@ def _use_figures(matplotlib, _shell):
 
     if "MPLBACKEND" not in os.environ:
         matplotlib.use(f"module://{__package__}.figures")
+
+
+def _reseed(random, _shell):
+    """Forks of one process, and clones of one machine, would all draw the same numbers."""
+    random.seed()
 
 
 def _show_saved(module, shell):
