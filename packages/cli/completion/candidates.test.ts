@@ -8,7 +8,7 @@ const complete = (...words: string[]) => candidates(createProgram('0'), words, l
 
 test('commands, also those of the host', async () => {
   assert.deepEqual(await complete('do'), ['doctor', 'down', 'download']);
-  assert.deepEqual(await complete('template', ''), ['ls']);
+  assert.deepEqual(await complete('template', ''), ['build', 'get', 'ls', 'rm']);
   assert.ok(!(await complete('')).includes('__complete'));
 });
 
