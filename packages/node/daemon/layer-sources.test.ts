@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { loadConfig } from '../config/load.ts';
-import { writeLayerSources } from './layer-sources.ts';
+import { removeLayerSources, writeLayerSources } from './layer-sources.ts';
 
 test('the block daemon learns how registries are reached and the credentials of the file, and nobody else does', async (t) => {
   const home = await mkdtemp(join(tmpdir(), 'aenv-sources-'));
@@ -26,4 +26,6 @@ test('the block daemon learns how registries are reached and the credentials of 
   await writeFile(docker, 'not JSON');
   const other = { ...env, AENV_REGISTRY_INSECURE: '' };
   assert.notEqual((await writeLayerSources(loadConfig({ env: other }), folder, uid)).fingerprint, first.fingerprint);
+  await removeLayerSources(folder);
+  assert.deepEqual(await readdir(folder), []);
 });

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { chown, mkdir, readFile } from 'node:fs/promises';
+import { chown, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { dockerConfigFile } from '@aenv/images/registry/credentials/docker-credentials.ts';
@@ -14,6 +14,8 @@ export interface LayerSourceFiles {
   readonly fingerprint: string;
 }
 
+const SOURCES = 'sources.json';
+const CREDENTIALS = 'docker.json';
 const MODULE = fileURLToPath(import.meta.resolve('@aenv/images/lazy/layer-sources.ts'));
 
 /**
@@ -37,7 +39,7 @@ export async function writeLayerSources(config: Config, folder: string, uid: num
     registry: {
       ...{ search, insecure, mirrors, ca },
       ...(allowed === undefined ? {} : { allowed }),
-      dockerConfig: await write('docker.json', credentials),
+      dockerConfig: await write(CREDENTIALS, credentials),
     },
     cacheBytes: config.registry.cacheBytes,
     cacheKeepFreeBytes: config.registry.cacheKeepFreeBytes,
@@ -45,10 +47,15 @@ export async function writeLayerSources(config: Config, folder: string, uid: num
   };
   return {
     module: MODULE,
-    config: await write('sources.json', sources),
+    config: await write(SOURCES, sources),
     // Credentials are read anew for every question, so they need no new daemon.
     fingerprint: createHash('sha256').update(JSON.stringify(sources)).digest('hex').slice(0, 8),
   };
+}
+
+/** Removes what was written for a daemon that is no more. */
+export async function removeLayerSources(folder: string): Promise<void> {
+  for (const name of [SOURCES, CREDENTIALS]) await rm(join(folder, name), { force: true });
 }
 
 async function readAuths(path: string): Promise<unknown> {

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { followDiskMetrics } from '@aenv/block/client/disk-metrics.ts';
+import { findRunning } from '@aenv/block/client/launch.ts';
 import { createNbdStore } from '@aenv/block/client/nbd-store.ts';
 import { BlockdSupervisor } from '@aenv/block/client/supervisor.ts';
 import type { BlockStore } from '@aenv/block/contract.ts';
@@ -8,7 +9,7 @@ import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { Metrics } from '@aenv/platform/observability/metrics.ts';
 import type { Config } from '../config/schema.ts';
 import type { Folders } from './folders.ts';
-import { writeLayerSources } from './layer-sources.ts';
+import { removeLayerSources, writeLayerSources } from './layer-sources.ts';
 
 /** The disks of a node, and the daemon that serves them. */
 export interface Storage {
@@ -64,6 +65,10 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
     close: async () => {
       following.close();
       await supervisor.close();
+      // Credentials are nobody's any more, unless the daemon serves on.
+      const running = await findRunning(runtime);
+      running?.connection.close();
+      if (running === undefined) await removeLayerSources(runtime);
     },
   };
 }
