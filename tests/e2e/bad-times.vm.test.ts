@@ -72,7 +72,7 @@ test('malformed requests get a clear refusal each, and the daemon lives on', asy
     ['POST', '/sandboxes', { templateID: 'base', timeout: 0 }, 400, /Timeout must be greater than 0/],
     ['POST', '/sandboxes', { templateID: 'base', timeout: 1e12 }, 400, /timeout/],
     ['POST', '/sandboxes', { templateID: 'base', timeout: '5' }, 400, /timeout/],
-    ['POST', '/v2/sandboxes', { templateID: 'base', autoPause: true }, 400, /autoPause/],
+    ['POST', '/v2/sandboxes', { templateID: 'base', mcp: { a: 1 } }, 400, /mcp/],
     ['POST', '/v2/sandboxes', { templateID: 'nosuch' }, 404, /template 'nosuch' not found/],
     ['GET', '/sandboxes/inosuchsandbox0000000', undefined, 404, /inosuchsandbox0000000/],
     ['GET', '/nosuch/route', undefined, 404, /nosuch/],
