@@ -56,9 +56,13 @@ test("the platform's own fields do not reach the sandbox", () => {
   assert.deepEqual(forward(['X-API-Key', 'of the app']).slice(2, 4), ['X-API-Key', 'of the app']);
 });
 
-test('X-Access-Token reaches envd only', () => {
-  assert.ok(!forward(['X-Access-Token', 't']).includes('X-Access-Token'));
-  assert.ok(forward(['X-Access-Token', 't'], {}, { port: 49983 }).includes('X-Access-Token'));
+test('X-Access-Token reaches only those who check it: envd, and the code interpreter where it runs code', () => {
+  const passes = (on: Partial<SandboxRoute>) => forward(['X-Access-Token', 't'], {}, on).includes('X-Access-Token');
+  assert.ok(!passes({}));
+  assert.ok(passes({ port: 49983 }));
+  assert.ok(passes({ port: 49999, path: '/execute' }) && passes({ port: 49999, path: '/execute?source=ci' }));
+  assert.ok(!passes({ port: 49999, path: '/contexts' }) && !passes({ port: 49999, path: '/executes' }));
+  assert.ok(!passes({ port: 8080, path: '/execute' }));
 });
 
 test('forwarded fields: the address is appended, the host is that of the request, a known scheme is kept', () => {

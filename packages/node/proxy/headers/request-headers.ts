@@ -1,3 +1,4 @@
+import { CODE_INTERPRETER } from '@aenv/code-interpreter/contract.ts';
 import { HOST_SECRET_HEADER } from '@aenv/contracts/envd/host-api.ts';
 import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import type { RouteTarget } from '../contract.ts';
@@ -41,7 +42,7 @@ export function forwardedHeaders(request: ForwardedRequest, route: SandboxRoute,
     if (name === 'x-forwarded-proto') original.proto = value.trim().toLowerCase();
     if (name === 'te') original.te = value;
     if (name === 'upgrade') original.upgrade = value;
-    return !ending.has(name) && !REPLACED.has(name) && !isPlatformOnly(name, value, route.port);
+    return !ending.has(name) && !REPLACED.has(name) && !isPlatformOnly(name, value, route);
   });
 
   const host = route.host ?? `localhost:${route.port}`;
@@ -76,10 +77,15 @@ export function forwardedTrailers(trailers: RawHeaders): string[] {
   );
 }
 
-function isPlatformOnly(name: string, value: string, port: number): boolean {
-  // Only envd checks this token; to any other server it would be a gift.
-  if (name === 'x-access-token') return port !== ENVD_PORT;
+function isPlatformOnly(name: string, value: string, route: SandboxRoute): boolean {
+  // To a server that does not check this token it would be a gift.
+  if (name === 'x-access-token') return !checksToken(route);
   return PLATFORM_ONLY.has(name) || isPlatformKey(name, value);
+}
+
+/** envd does, and the code interpreter has envd do it before it runs anything. */
+function checksToken({ port, path }: SandboxRoute): boolean {
+  return port === ENVD_PORT || (port === CODE_INTERPRETER.port && /^\/execute(?:\?|$)/.test(path));
 }
 
 /** An app may have API keys of its own in this header; the platform's are told by their form. */
