@@ -68,6 +68,19 @@ test('contexts by default, made, listed, restarted, removed', async () => {
   );
 });
 
+test('a context that is removed at once leaves no process behind', async () => {
+  const pids = async () => (await readFile(`/proc/${interpreter.pid}/task/${interpreter.pid}/children`, 'utf8')).trim();
+  const before = await pids();
+  for (const language of ['python', 'javascript', 'bash']) {
+    const { id } = await create({ language });
+    await fetch(`${interpreter.url}/contexts/${id}`, { method: 'DELETE' });
+  }
+  for (let waited = 0; (await pids()) !== before && waited < 100; waited++) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  assert.equal(await pids(), before);
+});
+
 test('what cannot be is refused, and told', async () => {
   const cases: readonly (readonly [string, unknown, number, RegExp])[] = [
     ['/execute', { code: '1', context_id: 'a', language: 'python' }, 400, /Only one of/],

@@ -5,7 +5,8 @@ const MAX_LINES = 400;
 
 /** Names of source files that hold more than one idea's worth of lines, or undefined. */
 export async function overlongFiles(): Promise<string | undefined> {
-  const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.ts', '*.c', '*.h'], {
+  const sources = ['*.ts', '*.mjs', '*.py', '*.c', '*.h'];
+  const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', ...sources], {
     encoding: 'utf8',
   })
     .split('\n')

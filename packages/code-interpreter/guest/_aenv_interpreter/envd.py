@@ -1,4 +1,4 @@
-"""Asks envd, the sandbox's own daemon, for the variables of the sandbox, which only whoever has the access token gets."""
+"""Asks envd, the sandbox's own daemon, for its variables, which only whoever has the access token gets."""
 
 import _socket as socket
 import os
@@ -11,8 +11,8 @@ MAX_ANSWER = 4 * 1024 * 1024
 
 class Envd:
     """
-    One question for each cell: the variables may have changed, since a sandbox can go on with others than it began with,
-    and so may the token, which every clone of a sandbox has anew.
+    One question for each cell: the variables may have changed, since a sandbox can go on with others than it began
+    with, and so may the token, which every clone of a sandbox has anew.
     """
 
     def __init__(self, loop, port):

@@ -1,4 +1,4 @@
-"""One cell that a client waits for: what its kernel tells goes out as lines, until the end or until the client is gone."""
+"""One cell that a client waits for: what its kernel tells goes out as lines, until the end or the client is gone."""
 
 from time import monotonic
 

@@ -19,8 +19,8 @@ _SCRATCH_FD = 64
 
 class KernelProcess:
     """
-    `listener` is told what comes: `on_output(name, data)` with the raw bytes of `stdout` and `stderr`, `on_event(line)`,
-    and `on_exit(status)` once, last, when all that was written before has been told.
+    `listener` is told what comes: `on_output(name, data)` with the raw bytes of `stdout` and `stderr`,
+    `on_event(line)`, and `on_exit(status)` once, last, when all that was written before has been told.
     """
 
     def __init__(self, loop, listener, child):
@@ -53,7 +53,7 @@ class KernelProcess:
             self._flush()
 
     def interrupt(self, count):
-        """As Ctrl-C does, to the kernel and to all that it has started; kernels deaf to it are told the cell's number."""
+        """As Ctrl-C does, to the kernel and all that it has started; kernels deaf to it are told the cell's number."""
         self._signal_group(signal.SIGINT)
         if self._interrupts >= 0:
             try:
@@ -83,11 +83,13 @@ class KernelProcess:
             self._watch_outputs()
 
     def _signal_group(self, number):
-        if self._exit >= 0:
-            try:
-                os.killpg(self.pid, number)
-            except ProcessLookupError:
-                pass
+        if self._exit < 0:
+            return
+        try:
+            os.killpg(self.pid, number)
+        except ProcessLookupError:
+            # It has not come to make its group yet.
+            os.kill(self.pid, number)
 
     def _watch_outputs(self):
         for name, fd in self._outputs.items():
@@ -153,9 +155,9 @@ class KernelProcess:
         self._loop.forget(self._requests)
 
     def _on_exit(self, _events):
-        _, status = os.waitpid(self.pid, 0)
-        # What it has started may hold its output open for ever.
+        # What it has started may hold its output open for ever. While it is not waited for, the number is its own.
         self._signal_group(signal.SIGKILL)
+        _, status = os.waitpid(self.pid, 0)
         self._loop.forget(self._exit)
         os.close(self._exit)
         self._exit = -1

@@ -11,8 +11,8 @@ FIRST = ("json", "re", "linecache", "traceback", "subprocess", "_aenv_interprete
 LIKELY = (
     *("asyncio", "collections", "csv", "datetime", "io", "math", "pathlib", "pprint", "random", "urllib.request"),
     *("numpy", "pandas", "pandas.plotting._matplotlib", "PIL.Image", "requests"),
-    *("matplotlib.pyplot", "matplotlib.dates", "_aenv_interpreter.kernel.figures", "_aenv_interpreter.kernel.tracebacks"),
-    *("_aenv_interpreter.kernel.magics", "IPython.display"),
+    *("matplotlib.pyplot", "matplotlib.dates", "_aenv_interpreter.kernel.figures", "IPython.display"),
+    *("_aenv_interpreter.kernel.magics", "_aenv_interpreter.kernel.tracebacks"),
 )
 
 

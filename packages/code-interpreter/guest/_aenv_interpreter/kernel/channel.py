@@ -1,4 +1,4 @@
-"""The kernel's ends of the pipes to the server: requests as lines of JSON, events as lines of JSON in ASCII or words."""
+"""The kernel's ends of the pipes to the server: requests are lines of JSON, events lines of JSON in ASCII or words."""
 
 import json
 import os

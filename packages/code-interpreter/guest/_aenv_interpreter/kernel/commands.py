@@ -38,7 +38,7 @@ def getoutput(shell, command, split=True):
 
 
 def expand(shell, command):
-    """Puts values of the cells in place of `{expression}` and `$name`; what is no value of theirs stays for the shell."""
+    """Puts values of cells in place of `{expression}` and `$name`; what is no value of theirs stays for the shell."""
 
     def replace(match):
         expression, name = match.groups()

@@ -7,7 +7,12 @@ import sys
 
 
 def install(shell):
-    hooks = {"matplotlib": _use_figures, "PIL.Image": _show_saved, "PIL.ImageShow": _show_shown, "numpy.random": _reseed}
+    hooks = {
+        "matplotlib": _use_figures,
+        "numpy.random": _reseed,
+        "PIL.Image": _show_saved,
+        "PIL.ImageShow": _show_shown,
+    }
     # The server may have loaded some of them ahead.
     for name in [name for name in hooks if name in sys.modules]:
         hooks.pop(name)(sys.modules[name], shell)

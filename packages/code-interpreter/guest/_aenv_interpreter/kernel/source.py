@@ -1,7 +1,7 @@
 """
-From what a client sends to Python: common indentation goes, and the lines that notebooks have beyond Python (`!command`,
-`%magic`, `%%magic` for a whole cell) become calls. Only lines that Python refuses are looked at, so that valid code and
-texts in quotes stay as they are.
+From what a client sends to Python: common indentation goes, and the lines that notebooks have beyond Python
+(`!command`, `%magic`, `%%magic` for a whole cell) become calls. Only lines that Python refuses are looked at, so that
+valid code and texts in quotes stay as they are.
 """
 
 import re

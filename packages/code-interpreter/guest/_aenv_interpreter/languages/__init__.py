@@ -3,8 +3,8 @@ The languages. A module of each is imported when it is first needed and has
 
 - `available()`: whether it can be run here,
 - `clean(name, data)`: output without what no cell has asked for,
-- `Kernel(loop, listener, context)` with its `process`, `execute(cell)`, `interrupt(count)` for the cell of that number, and
-  `settle()`, which makes the kernel say that it is ready, after an interrupt.
+- `Kernel(loop, listener, context)` with its `process`, `execute(cell)`, `interrupt(count)` for the cell of that number,
+  and `settle()`, which makes the kernel say that it is ready, after an interrupt.
 """
 
 ALIASES = {"js": "javascript", "ts": "typescript", "py": "python", "sh": "bash"}
