@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import type { BlockStore } from '@aenv/block/contract.ts';
 import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import { removeStrays } from '@aenv/network/host/instance-removal.ts';
 import { createNetwork } from '@aenv/network/network.ts';
 import { systemClock } from '@aenv/platform/clock/clock.ts';
@@ -66,6 +67,8 @@ export interface Daemon {
 }
 
 const TEAM = 'default';
+/** How long a guest may take to set its clock after it stood still. */
+const CLOCK_MS = 10_000;
 const COLLECT_MS = 300_000;
 
 /**
@@ -146,7 +149,13 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   });
   taken.add(() => observatory.close());
   const { bootAttempts, bootTimeoutMs } = config.vmm;
-  const checkpoints = new NodeCheckpoints({ repository, volumes, host: vms.host, boot: vms.boot });
+  const checkpoints = new NodeCheckpoints({
+    ...{ repository, volumes, host: vms.host, boot: vms.boot },
+    async setClock(address, hostSecret) {
+      const envd = envdOverTcp(clock)({ address, port: ENVD_PORT });
+      await envd.init({}, [hostSecret], AbortSignal.timeout(CLOCK_MS));
+    },
+  });
   const places = { driver: vms.driver, vmDir: folders.vms, serialLogs };
   const launch = createLaunch({
     ...{ slots: network.pool, volumes, checkpoints, vmParts: vms.parts },

@@ -1,12 +1,14 @@
 import type { BlockStore } from '@aenv/block/contract.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
-import type { CaptureRequest, Checkpoints, OpenCheckpoint } from '../sandboxes/checkpoints/contract.ts';
+import type { CaptureRequest, Checkpoints, Machine, OpenCheckpoint } from '../sandboxes/checkpoints/contract.ts';
 import type { BootArtefact, HostFacts, SnapshotRepository } from './contract.ts';
 import { diskOf, snapshotState } from './disk-state.ts';
 
 export interface CheckpointsOptions {
   readonly repository: SnapshotRepository;
   readonly volumes: BlockStore;
+  /** tells a guest the time */
+  readonly setClock: (address: string, hostSecret: string) => Promise<void>;
   /** what VMs run on here */
   readonly host: HostFacts;
   /** what VMs boot here */
@@ -36,12 +38,18 @@ export class NodeCheckpoints implements Checkpoints {
     undo.add(() => volumes.removeSnapshot(id));
     await vm.capture(draft);
     const { durable } = await volume.snapshot(id);
-    if (then === 'go_on') await vm.resume();
+    if (then === 'go_on') await this.goOn(machine, request.envd.hostSecret);
     await durable;
     // Forks are continued by this daemon or never.
     const kept = request.kind === 'fork' ? { durable: false } : {};
     await draft.commit(this.#facts(request), { ...kept, ...(request.shared === true ? { asNewBase: true } : {}) });
     undo.keep();
+  }
+
+  async goOn({ vm, address }: Machine, hostSecret: string): Promise<void> {
+    await vm.resume();
+    // A guest that does not answer now has a late clock; it is no reason to give it up.
+    await this.#options.setClock(address, hostSecret).catch(() => {});
   }
 
   async open(id: string): Promise<OpenCheckpoint> {

@@ -45,6 +45,11 @@ export interface Checkpoints {
    * the VM is then in either state.
    */
   capture(request: CaptureRequest): Promise<void>;
+  /**
+   * Lets a machine that stands still go on. Its clock stood still, too, and is set.
+   * @throws AenvError `vm_died`
+   */
+  goOn(machine: Machine, hostSecret: string): Promise<void>;
   /** @throws AenvError `snapshot_not_found`, `snapshot_corrupt`, or why this host cannot run it */
   open(id: string): Promise<OpenCheckpoint>;
   /** Idempotent. What others still need of it stays. */

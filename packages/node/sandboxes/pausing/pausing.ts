@@ -79,7 +79,7 @@ export class Pausing {
     });
     if (live.lifecycle.state !== 'pausing') return;
     try {
-      await machine.vm.resume();
+      await checkpoints.goOn(machine, live.record.hostSecret);
     } catch (error) {
       await ending.lose(live, `it could not be paused and does not go on: ${error}`);
       return;

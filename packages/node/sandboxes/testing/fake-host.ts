@@ -100,6 +100,7 @@ export class FakeHost implements LaunchOptions {
       this.checkpointsOnDisk.set(id, { hostSecret: envd.hostSecret, bootId: envd.bootId ?? '' });
       if (then === 'go_on') await machine.vm.resume();
     },
+    goOn: async ({ vm }) => await vm.resume(),
     open: async (id) => {
       const checkpoint = this.checkpointsOnDisk.get(id);
       if (checkpoint === undefined) throw new AenvError('snapshot_not_found', `no checkpoint ${id}`);
