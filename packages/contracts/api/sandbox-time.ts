@@ -1,6 +1,5 @@
 import { z } from '@hono/zod-openapi';
 import { Timeout } from './bounds.ts';
-import { unserved } from './unserved.ts';
 
 const memory = z
   .boolean()
@@ -48,7 +47,10 @@ export const PauseSandbox = z
 export const ResumeSandbox = z
   .strictObject({
     timeout: Timeout.nullish().openapi({ description: 'time to live in seconds from now; 15 when absent' }),
-    autoPause: unserved('changing autoPause at a resume'),
+    autoPause: z
+      .boolean()
+      .nullish()
+      .openapi({ description: 'whether its next end pauses it again; as before when absent' }),
     memory,
   })
   .openapi('ResumeSandbox');

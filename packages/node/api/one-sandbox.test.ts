@@ -102,6 +102,19 @@ describe('one sandbox', () => {
     assert.equal((await api.request('POST', path, {})).status, 409);
   });
 
+  it('may be resumed with another word on what its end does', async () => {
+    const end = async () => ((await api.request('GET', `/sandboxes/${id}`)).body.lifecycle as object | undefined) ?? {};
+    for (const [autoPause, onTimeout] of [
+      [true, 'pause'],
+      [null, 'pause'],
+      [false, 'kill'],
+    ]) {
+      await api.request('POST', `/sandboxes/${id}/pause`);
+      assert.equal((await api.request('POST', `/sandboxes/${id}/resume`, { timeout: 60, autoPause })).status, 201);
+      assert.deepEqual(await end(), { onTimeout, autoResume: false });
+    }
+  });
+
   it('may be named with a client id, and with nothing else', async () => {
     assert.equal((await api.request('GET', `/sandboxes/${id}-6532622b`)).status, 200);
     for (const bad of [`${id}-a-b`, id.toUpperCase(), 'a%2Fb', 'a%00', `${'a'.repeat(65)}`, 'a.b', '%E2%98%83']) {

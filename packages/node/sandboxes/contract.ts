@@ -74,6 +74,11 @@ export interface PauseOptions {
   readonly memory: boolean;
 }
 
+export interface ResumeOptions extends PauseOptions {
+  /** what its next end does from now on; as before when absent */
+  readonly onTimeout?: 'kill' | 'pause';
+}
+
 export interface ForkOptions {
   /** how many children */
   readonly count: number;
@@ -135,7 +140,7 @@ export interface SandboxService {
    */
   pause(sandboxId: string, options: PauseOptions): Promise<void>;
   /** @throws AenvError `sandbox_not_paused` when it runs */
-  resume(sandboxId: string, timeoutSeconds: number, options?: PauseOptions): Promise<SandboxView>;
+  resume(sandboxId: string, timeoutSeconds: number, options?: ResumeOptions): Promise<SandboxView>;
   /**
    * Captures it while it stands still for a moment, lets it go on, and starts children from what was captured, each a
    * sandbox of its own: new id, tokens and time to live. One entry for each child.

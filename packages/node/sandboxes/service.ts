@@ -15,6 +15,7 @@ import type {
   ListPage,
   ListQuery,
   PauseOptions,
+  ResumeOptions,
   SandboxService,
   SandboxView,
 } from './contract.ts';
@@ -157,7 +158,7 @@ export class Sandboxes implements SandboxService {
   async resume(
     sandboxId: string,
     timeoutSeconds: number,
-    options: PauseOptions = { memory: true },
+    options: ResumeOptions = { memory: true },
   ): Promise<SandboxView> {
     const live = this.#find(sandboxId);
     return await live.exclusive(async () => {
@@ -262,14 +263,15 @@ export class Sandboxes implements SandboxService {
   }
 
   /** Resumes a paused sandbox, in its turn: it keeps its identity and its tokens, its guest gets a new host secret. */
-  async #resume(live: LiveSandbox, timeoutSeconds: number, { memory: withMemory }: PauseOptions): Promise<SandboxView> {
+  async #resume(live: LiveSandbox, timeoutSeconds: number, options: ResumeOptions): Promise<SandboxView> {
     const { ledger, checkpoints, log } = this.#options;
-    const { checkpoint } = live.record;
-    if (!withMemory) throw new AenvError('not_served', 'not served yet: resuming without the memory');
+    const { checkpoint, onTimeout } = live.record;
+    if (!options.memory) throw new AenvError('not_served', 'not served yet: resuming without the memory');
     if (checkpoint === undefined)
       throw new AenvError('internal', `sandbox '${live.id}' is paused without a checkpoint`);
     this.#admit(live.record.memoryMb, live);
-    live.record = ledger.update(live.id, 'paused', { state: 'resuming' }) ?? live.record;
+    const change = { state: 'resuming', onTimeout: options.onTimeout ?? onTimeout } as const;
+    live.record = ledger.update(live.id, 'paused', change) ?? live.record;
     live.apply({ type: 'resume' });
     this.#metrics.observeStates(this.routes);
     let view: SandboxView;

@@ -50,6 +50,7 @@ export interface SandboxChange {
   readonly endedAt?: Date;
   readonly endReason?: EndReason;
   readonly endMessage?: string;
+  readonly onTimeout?: 'kill' | 'pause';
   readonly envdVersion?: string;
   readonly hostSecret?: string;
   readonly envdAccessToken?: string | null;

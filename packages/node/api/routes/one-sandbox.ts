@@ -90,7 +90,11 @@ export function oneSandboxRoutes({ sandboxes, settings }: ApiParts): readonly Ro
       errors: [404, 409, 500, 503],
       handle: async (input) => {
         const seconds = timeToLive(input.body.timeout ?? DEFAULT_TIMEOUT.v1, settings.maxTimeoutSeconds);
-        const view = await sandboxes.resume(idOf(input), seconds, { memory: input.body.memory ?? true });
+        const { memory, autoPause } = input.body;
+        const view = await sandboxes.resume(idOf(input), seconds, {
+          memory: memory ?? true,
+          ...(autoPause == null ? {} : { onTimeout: autoPause ? 'pause' : 'kill' }),
+        });
         return { status: 201, body: presentSandbox(view, settings.domain) };
       },
     }),

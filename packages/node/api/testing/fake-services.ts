@@ -10,6 +10,7 @@ import type {
   ListPage,
   ListQuery,
   PauseOptions,
+  ResumeOptions,
   SandboxService,
   SandboxView,
 } from '../../sandboxes/contract.ts';
@@ -94,11 +95,12 @@ export class FakeSandboxes implements SandboxService {
     this.ledger.sandboxes.update(sandboxId, 'running', { state: 'paused' });
   }
 
-  async resume(sandboxId: string, timeoutSeconds: number): Promise<SandboxView> {
-    const { state } = this.get(sandboxId);
+  async resume(sandboxId: string, timeoutSeconds: number, options?: ResumeOptions): Promise<SandboxView> {
+    const { state, onTimeout } = this.get(sandboxId);
     if (state !== 'paused') throw sandboxNotPaused(sandboxId, state);
     this.calls.push(['resume', sandboxId, timeoutSeconds]);
-    this.ledger.sandboxes.update(sandboxId, 'paused', { state: 'running' });
+    const change = { state: 'running', onTimeout: options?.onTimeout ?? onTimeout } as const;
+    this.ledger.sandboxes.update(sandboxId, 'paused', change);
     return this.get(sandboxId);
   }
 

@@ -139,6 +139,19 @@ test('the end of its time pauses a sandbox that asked for it, and traffic wakes 
   assert.equal(f.host.reached.filter((point) => point === 'restore').length, 1);
 });
 
+test('a resume may say what the next end does', async () => {
+  await using f = await fixture();
+  const { sandboxId } = await f.sandboxes.create({ ...CREATE, onTimeout: 'pause' });
+  await f.sandboxes.pause(sandboxId, { memory: true });
+  assert.equal((await f.sandboxes.resume(sandboxId, 60, { memory: true })).onTimeout, 'pause');
+  await f.sandboxes.pause(sandboxId, { memory: true });
+  assert.equal((await f.sandboxes.resume(sandboxId, 60, { memory: true, onTimeout: 'kill' })).onTimeout, 'kill');
+  const live = f.sandboxes.routes.get(sandboxId);
+  await f.clock.advance(120_000);
+  await live?.exclusive(async () => {}).catch(() => {});
+  assert.equal(stateOf(f, sandboxId), 'ended');
+});
+
 test('paused sandboxes outlive the daemon and are taken up again', async () => {
   await using f = await fixture();
   const { sandboxId } = await f.sandboxes.create(CREATE);
