@@ -12,6 +12,8 @@ export interface Suite {
 }
 
 const isVm = (file: string) => file.endsWith('.vm.test.ts');
+const E2E = 'tests/e2e/';
+const COMPAT = 'tests/compat/';
 
 /**
  * The suites in the order in which they run. Those that boot virtual machines run one file at a time: under emulation a
@@ -34,16 +36,22 @@ export async function findSuites(wanted: readonly string[]): Promise<Suite[]> {
     ),
     suite(
       'host and rooms',
-      files.filter((file) => isVm(file) && !file.startsWith('tests/e2e/')),
+      files.filter((file) => isVm(file) && !file.startsWith(E2E) && !file.startsWith(COMPAT)),
       { concurrency: 1, bootsVms: true, timeoutMs: 300_000 },
     ),
     suite(
       'end to end',
-      files.filter((file) => isVm(file) && file.startsWith('tests/e2e/')),
+      files.filter((file) => isVm(file) && file.startsWith(E2E)),
       { concurrency: 1, bootsVms: true, timeoutMs: process.env.AENV_SOAK === '1' ? 3_600_000 : 600_000 },
     ),
+    suite(
+      'compatibility',
+      files.filter((file) => isVm(file) && file.startsWith(COMPAT)),
+      { concurrency: 1, bootsVms: true, timeoutMs: 1_800_000 },
+    ),
   ];
-  if (wanted.length === 0) return all;
+  // Published clients take a quarter of an hour: `make compat` asks for them by name.
+  if (wanted.length === 0) return all.filter(({ name }) => name !== 'compatibility');
   const named = all.filter((candidate) => wanted.includes(candidate.name));
   const paths = wanted.filter((word) => word.endsWith('.test.ts'));
   if (paths.length > 0) {
