@@ -24,12 +24,17 @@ class Context:
         self._kernel = None
         self._waiting = deque()
         self._current = None
+        self._when_ready = []
         self._forget_kernel()
 
-    def start(self):
-        """Starts the kernel ahead of the first cell."""
+    def start(self, ready=None):
+        """Starts the kernel ahead of the first cell; calls `ready` when it could run one, or is over."""
         if self._kernel is None:
             self._kernel = self._module.Kernel(self._loop, self, self)
+        if ready is not None:
+            self._when_ready.append(ready)
+            if self._ready:
+                self._tell_ready()
 
     def submit(self, execution):
         self._waiting.append(execution)
@@ -82,6 +87,7 @@ class Context:
         how = f"the {self.language} kernel ended {_describe(status)}"
         self._kernel = None
         self._forget_kernel()
+        self._tell_ready()
         self._finish(error_line("UnexpectedEndOfExecution", f"{how}: {early}" if early else how))
 
     def _interrupt(self, execution, seconds):
@@ -100,8 +106,14 @@ class Context:
         # It may say so several times, when it was asked several times.
         if not self._ready:
             self._ready = True
+            self._tell_ready()
             if self._current is not None:
                 self._kernel.execute(self._cell(self._current))
+
+    def _tell_ready(self):
+        calls, self._when_ready = self._when_ready, []
+        for call in calls:
+            call()
 
     def _end_kernel(self, why):
         if self._kernel is not None:

@@ -3,7 +3,6 @@
 import os
 
 from .context import Context
-from .execution import Trial
 from .languages import load, normalize
 
 
@@ -62,7 +61,7 @@ class Contexts:
             self.remove(context.id)
 
     def try_out(self, language, done):
-        """Runs an empty cell in a context that is gone afterwards: what it reads from the disk is in memory then."""
+        """Starts a kernel that is gone afterwards: what it reads from the disk is in memory then."""
         if load(language) is None:
             done()
             return
@@ -72,7 +71,7 @@ class Contexts:
             self.remove(context.id)
             self._loop.soon(done)
 
-        context.submit(Trial(end))
+        context.start(end)
 
     def _add(self, language, cwd):
         module = load(language)

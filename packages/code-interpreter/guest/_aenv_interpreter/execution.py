@@ -57,25 +57,3 @@ class Execution:
         self._connection = None
         self._timer.cancel()
         self._context.abandon(self)
-
-
-class Trial:
-    """A cell that nobody waits for."""
-
-    code = ""
-    environment = None
-    env_vars = {}
-    gone = False
-
-    def __init__(self, done):
-        self._done = done
-
-    def write(self, line):
-        pass
-
-    def end(self):
-        done, self._done = self._done, lambda: None
-        done()
-
-    def fail(self, name, why):
-        self.end()

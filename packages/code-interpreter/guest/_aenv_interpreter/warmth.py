@@ -9,8 +9,8 @@ import sys
 FIRST = ("json", "re", "linecache", "traceback", "subprocess", "_aenv_interpreter.kernel.main")
 # What cells import most, and what takes long. Only for machines that are captured: on a booting one a cell would wait.
 LIKELY = (
-    *("asyncio", "collections", "csv", "datetime", "io", "math", "pathlib", "pprint", "random", "urllib.request"),
-    *("numpy", "pandas", "pandas.plotting._matplotlib", "PIL.Image", "requests"),
+    *("asyncio", "datetime", "math", "pathlib", "pprint", "random", "requests"),
+    *("numpy", "pandas", "PIL.Image"),
     *("matplotlib.pyplot", "matplotlib.dates", "_aenv_interpreter.kernel.figures", "IPython.display"),
     *("_aenv_interpreter.kernel.magics", "_aenv_interpreter.kernel.tracebacks"),
 )
@@ -30,7 +30,7 @@ class Warmth:
         self._loop.when_idle(_keep)
 
     def complete(self, done):
-        """Loads all that cells are likely to need, and starts each kind of kernel, once; then calls `done`."""
+        """Loads all that cells are likely to need, starts each kind of kernel once, then calls `done`."""
         self._waiting.append(done)
         if self._state == "complete":
             self._finish()
@@ -41,16 +41,17 @@ class Warmth:
             self._loop.when_idle(lambda name=name: _load(name))
         self._loop.when_idle(_draw)
         self._loop.when_idle(_keep)
-        self._loop.when_idle(lambda: self._try(["python", "javascript", "bash"]))
+        self._loop.when_idle(lambda: self._try(["javascript", "bash"]))
 
     def _try(self, languages):
         if languages:
             self._contexts.try_out(languages[0], lambda: self._try(languages[1:]))
         else:
-            self._state = "complete"
-            self._finish()
+            # The one that most cells go to stays.
+            self._contexts.default("python").start(self._finish)
 
     def _finish(self):
+        self._state = "complete"
         waiting, self._waiting = self._waiting, []
         for done in waiting:
             done()

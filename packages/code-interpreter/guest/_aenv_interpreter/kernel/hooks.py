@@ -9,7 +9,6 @@ import sys
 def install(shell):
     hooks = {
         "matplotlib": _use_figures,
-        "numpy.random": _reseed,
         "PIL.Image": _show_saved,
         "PIL.ImageShow": _show_shown,
     }
@@ -70,11 +69,6 @@ def _use_figures(matplotlib, _shell):
 
     if "MPLBACKEND" not in os.environ:
         matplotlib.use(f"module://{__package__}.figures")
-
-
-def _reseed(random, _shell):
-    """Forks of one process, and clones of one machine, would all draw the same numbers."""
-    random.seed()
 
 
 def _show_saved(module, shell):

@@ -23,6 +23,8 @@ def run(requests_fd, events_fd):
         if request is None:
             channel.send_word("ready")
             continue
+        if shell.execution_count == 0:
+            _reseed()
         _apply(request["set_env"], request["unset_env"])
         saved = _override(request["env_vars"])
         try:
@@ -56,6 +58,14 @@ class _Stdin(io.TextIOWrapper):
 
     def close(self):
         pass
+
+
+def _reseed():
+    """Forks of one process, and clones of one machine, would all draw the same numbers."""
+    for name in ("random", "numpy.random"):
+        module = sys.modules.get(name)
+        if module is not None:
+            module.seed()
 
 
 def _apply(values, removed):
