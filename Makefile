@@ -3,7 +3,7 @@ ARCH := $(shell uname -m | sed -e s/x86_64/x64/ -e s/aarch64/arm64/)
 NODE := node_modules/node-linux-$(ARCH)/bin/node
 DEPS := node_modules/.package-lock.json
 
-.PHONY: demo test soak check fix bench docs clean
+.PHONY: demo test soak compat check fix bench docs clean
 
 demo: $(DEPS) ## install, build and start everything, then do a real job in a sandbox
 	./aenv up --detach
@@ -14,6 +14,9 @@ test: $(DEPS) ## all suites: fast, then those that boot microVMs
 
 soak: $(DEPS) ## the same behaviours with long waits, large files and many rounds
 	AENV_SOAK=1 $(NODE) tools/test/main.ts
+
+compat: $(DEPS) ## published E2B clients, old and new, against a node; writes docs/compat/e2b.md
+	AENV_COMPAT=all $(NODE) tools/test/main.ts compatibility
 
 check: $(DEPS) ## types, lint, format, room order, file sizes, generated files
 	$(NODE) tools/check/main.ts

@@ -42,7 +42,7 @@ export async function findSuites(wanted: readonly string[]): Promise<Suite[]> {
     suite(
       'end to end',
       files.filter((file) => isVm(file) && file.startsWith(E2E)),
-      { concurrency: 1, bootsVms: true, timeoutMs: process.env.AENV_SOAK === '1' ? 3_600_000 : 600_000 },
+      { concurrency: 1, bootsVms: true, timeoutMs: process.env.AENV_SOAK === '1' ? 3_600_000 : 1_200_000 },
     ),
     suite(
       'compatibility',
