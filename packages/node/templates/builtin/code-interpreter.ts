@@ -80,7 +80,9 @@ async function interpreterLayer(options: BuildOptions): Promise<LayerBlob> {
   return layerAsset({ ...options, title: 'interpreter', inputs, epoch: EPOCH }, async (root) => {
     for (const { path, mode, content } of files) {
       await mkdir(dirname(join(root, path)), { recursive: true });
-      await writeFile(join(root, path), content, { mode });
+      await writeFile(join(root, path), content);
+      // The mode of a new file would be cut by the umask.
+      await chmod(join(root, path), mode);
     }
     await compilePython(root, join(root, INTERPRETER_FOLDER), EPOCH, options.signal);
   });
