@@ -132,5 +132,8 @@ test('closing ends what is being fetched and leaves nothing', async () => {
   await all.close();
   assert.deepEqual(await readdir(dir), []);
   const cancel = AbortSignal.abort(new Error('enough'));
-  await assert.rejects(bytesOf(spool(layers()).layers[0]?.open(cancel)), /enough/);
+  const canceled = spool(layers());
+  await assert.rejects(bytesOf(canceled.layers[0]?.open(cancel)), /enough/);
+  await canceled.close();
+  assert.deepEqual(await readdir(dir), []);
 });

@@ -74,7 +74,7 @@ export const python: Group<InterpreterBed> = {
           results.map(({ text, isMainResult }) => [text, isMainResult]),
           [
             ['1', false],
-            ["'two'", false],
+            ['two', false],
             ['3', true],
           ],
         );

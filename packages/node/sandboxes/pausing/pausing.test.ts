@@ -148,7 +148,7 @@ test('a resume may say what the next end does', async () => {
   assert.equal((await f.sandboxes.resume(sandboxId, 60, { memory: true, onTimeout: 'kill' })).onTimeout, 'kill');
   const live = f.sandboxes.routes.get(sandboxId);
   await f.clock.advance(120_000);
-  await live?.exclusive(async () => {}).catch(() => {});
+  await live?.gone;
   assert.equal(stateOf(f, sandboxId), 'ended');
 });
 
