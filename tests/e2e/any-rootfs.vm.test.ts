@@ -8,6 +8,7 @@ import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
 import { convertLayout } from '@aenv/images/convert/from-layout.ts';
 import { hostPlatform } from '@aenv/images/oci/platform.ts';
 import { writeLayout } from '@aenv/images/oci/write-layout.ts';
+import { localLayers } from '@aenv/node/templates/layers.ts';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import { run } from '@aenv/platform/process/run.ts';
 import { AuthenticationError, type Sandbox } from 'e2b';
@@ -97,7 +98,7 @@ async function register(
     lastSpawnedAt: null,
     spawnCount: 0,
     envdVersion: ENVD_VERSION,
-    source: { imageDigest: disk.digest, layers: disk.layers.map(({ path }) => path) },
+    source: { imageDigest: disk.digest, layers: localLayers(disk.layers.map(({ path }) => path)) },
     start: disk.start,
   });
 }

@@ -1,7 +1,7 @@
 import type { CreateLayerSources } from '@aenv/block/blockd/threads/layer-sources.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { z } from 'zod';
-import type { RemoteBlob } from '../resolve/contract.ts';
+import { RemoteSource } from './remote-layer.ts';
 import { RemoteLayers, type RemoteLayersConfig } from './remote-layers.ts';
 
 const text = z.array(z.string());
@@ -21,20 +21,12 @@ const Config = z.object({
   offlineAfterSeconds: z.number(),
 }) satisfies z.ZodType<Omit<RemoteLayersConfig, 'cacheDir'>>;
 
-const Source = z.object({ host: z.string(), repository: z.string(), digest: z.string(), size: z.int().min(0) });
-
-/** A layer of a registry, as the block room keeps it in the record of a disk. */
-export function remoteLayerOf(remote: RemoteBlob): { readonly key: string; readonly source: z.infer<typeof Source> } {
-  const { host, repository, digest, size } = remote;
-  return { key: digest, source: { host, repository, digest, size } };
-}
-
 /** Loaded by each thread of the block daemon: layers of registries, read on demand through a cache of its own. */
 export const createLayerSources: CreateLayerSources = async ({ config, folder, log }) => {
   const layers = await RemoteLayers.start({ ...Config.parse(config), cacheDir: folder }, log);
   return {
     ref: (key, source) => {
-      const parsed = Source.safeParse(source);
+      const parsed = RemoteSource.safeParse(source);
       if (parsed.success && parsed.data.digest === key) return layers.ref(parsed.data);
       throw new AenvError('layer_corrupt', `what is known of layer ${key} is no blob of a registry`);
     },

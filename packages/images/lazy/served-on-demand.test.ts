@@ -8,7 +8,7 @@ import { NbdClient } from '@aenv/block/nbd/testing/client.ts';
 import { digestOf } from '../testing/layout.ts';
 import { pushBlob } from '../testing/push.ts';
 import { RegistryFixture } from '../testing/registry-fixture.ts';
-import { remoteLayerOf } from './layer-sources.ts';
+import { remoteLayerOf } from './remote-layer.ts';
 
 const MIB = 1024 * 1024;
 const SIZE = 256 * MIB;

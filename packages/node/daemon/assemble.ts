@@ -41,6 +41,7 @@ import { type Ledger, openLedger } from '../store/ledger.ts';
 import { BASE } from '../templates/base.ts';
 import { Builds } from '../templates/builds/builds.ts';
 import { BUILTINS } from '../templates/builtin/builtins.ts';
+import { localLayers } from '../templates/layers.ts';
 import { registerBuiltin } from '../templates/register.ts';
 import { Templates } from '../templates/service.ts';
 import { layersOf, loadAssets } from './assets.ts';
@@ -124,7 +125,7 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
 
   const templates = new Templates({ ledger: ledger.templates, clock, namespace: TEAM });
   registerBuiltin({ ledger: ledger.templates, clock, log }, BASE, {
-    source: { imageDigest: base.digest, layers: base.layers.map(({ path }) => path) },
+    source: { imageDigest: base.digest, layers: localLayers(base.layers.map(({ path }) => path)) },
     start: base.start,
     envdVersion: ENVD_VERSION,
   });

@@ -8,6 +8,7 @@ import type { Launch, StartPoint } from '../sandboxes/launch/launch.ts';
 import type { SnapshotRepository } from '../snapshots/contract.ts';
 import { openSnapshotRepository } from '../snapshots/repository/repository.ts';
 import type { Template } from '../templates/contract.ts';
+import { diskLayers } from '../templates/layers.ts';
 import { createMachineBuilder } from '../templates/machine/build.ts';
 import { Machines } from '../templates/machine/machines.ts';
 import { useGuestOverTcp } from '../templates/machine/use-guest.ts';
@@ -61,7 +62,7 @@ export function createStartPoints(options: StartPointsOptions): StartPoints {
     async of(template) {
       const id = config.templates.capture ? await machines.of(template) : undefined;
       if (id !== undefined) return { kind: 'checkpoint', id };
-      return { kind: 'disk', disk: { kind: 'layers', layers: template.source.layers } };
+      return { kind: 'disk', disk: { kind: 'layers', layers: diskLayers(template.source) } };
     },
     idsOf: (templates) => templates.map((template) => machines.idOf(template)),
     close() {

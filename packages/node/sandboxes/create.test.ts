@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { diskLayers } from '../templates/layers.ts';
 import type { Point } from './testing/fake-host.ts';
 import { CREATE, fixture, TEMPLATE } from './testing/fixture.ts';
 
@@ -181,7 +182,7 @@ test('a cold sandbox boots the disk of its template, and no machine of it is mad
   await using f = await fixture({
     startPointOf: async ({ source }) => {
       asked++;
-      return { kind: 'disk', disk: { kind: 'layers', layers: source.layers } };
+      return { kind: 'disk', disk: { kind: 'layers', layers: diskLayers(source) } };
     },
   });
   assert.equal((await f.sandboxes.create({ ...CREATE, cold: true })).state, 'running');

@@ -6,6 +6,7 @@ import type { MicroVm } from '@aenv/vmm/contract/micro-vm.ts';
 import type { SandboxLedger } from '../store/sandbox-ledger.ts';
 import { type SandboxRecord, toView } from '../store/sandbox-record.ts';
 import type { Template, TemplateService } from '../templates/contract.ts';
+import { diskLayers } from '../templates/layers.ts';
 import { type AdmissionLimits, admit } from './admission.ts';
 import type { Checkpoints } from './checkpoints/contract.ts';
 import type {
@@ -69,7 +70,7 @@ const MAX_WAKE_SECONDS = 3600;
 const CLOSE_MS = 20_000;
 
 function diskOf({ source }: Template): StartPoint {
-  return { kind: 'disk', disk: { kind: 'layers', layers: source.layers } };
+  return { kind: 'disk', disk: { kind: 'layers', layers: diskLayers(source) } };
 }
 
 /** The lifecycle of all sandboxes of this node; `routes` is the proxy's view of them. */

@@ -6,9 +6,10 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { localLayers } from '../templates/layers.ts';
 import { Database } from './database.ts';
 import { type Ledger, openLedger } from './ledger.ts';
-import { fullRecord } from './testing/records.ts';
+import { fullRecord, fullTemplate } from './testing/records.ts';
 
 const code = (expected: string) => (error: unknown) => error instanceof AenvError && error.code === expected;
 
@@ -33,6 +34,20 @@ describe('the ledger as a file', () => {
     assert.deepEqual(ledger.sandboxes.get(fullRecord().sandboxId), fullRecord());
     assert.equal(ledger.meta.get('node'), 'n1');
     assert.equal(ledger.meta.get('absent'), undefined);
+  });
+
+  it('keeps layers of both kinds, and reads those of versions that knew files only', () => {
+    const { templateId, source } = fullTemplate();
+    const remote = { kind: 'remote', host: 'r:5000', repository: 'a/b', digest: 'sha256:11', size: 7 } as const;
+    ledger.templates.put(fullTemplate({ source: { ...source, layers: [remote, ...source.layers] } }));
+    assert.deepEqual(ledger.templates.get(templateId)?.source.layers, [remote, ...source.layers]);
+    ledger.close();
+    const raw = new DatabaseSync(join(home, 'ledger', 'aenv.db'));
+    const old = { v: 2, imageDigest: 'd', layers: ['/a', '/b'] };
+    raw.prepare('UPDATE templates SET source = ?').run(JSON.stringify(old));
+    raw.close();
+    ledger = openLedger(home);
+    assert.deepEqual(ledger.templates.get(templateId)?.source, { imageDigest: 'd', layers: localLayers(['/a', '/b']) });
   });
 
   it('is readable by its owner only, write-ahead log included', () => {

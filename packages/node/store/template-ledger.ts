@@ -1,8 +1,20 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { z } from 'zod';
 import type { StartState, Template } from '../templates/contract.ts';
+import { localLayers } from '../templates/layers.ts';
 import { json, stringMap, time } from './columns.ts';
 import type { Database, RawRow } from './database.ts';
+
+const Layer = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('file'), path: z.string() }),
+  z.object({
+    kind: z.literal('remote'),
+    host: z.string(),
+    repository: z.string(),
+    digest: z.string(),
+    size: z.int().min(0),
+  }),
+]);
 
 const Row = z.object({
   template_id: z.string(),
@@ -17,9 +29,13 @@ const Row = z.object({
   envd_version: z.string(),
   source: json(
     z.union([
-      z.object({ v: z.literal(2), imageDigest: z.string(), layers: z.array(z.string()) }),
+      z.object({ v: z.literal(3), imageDigest: z.string(), layers: z.array(Layer) }),
+      // Of a version that knew files only.
+      z
+        .object({ v: z.literal(2), imageDigest: z.string(), layers: z.array(z.string()) })
+        .transform((old) => ({ ...old, layers: localLayers(old.layers) })),
       // Of a version whose disks were single files: it is registered anew before anything starts from it.
-      z.object({ v: z.literal(1), imageDigest: z.string() }).transform((old) => ({ ...old, layers: [] })),
+      z.object({ v: z.literal(1), imageDigest: z.string() }).transform((old) => ({ ...old, layers: localLayers([]) })),
     ]),
   ),
   start: json(
@@ -149,7 +165,7 @@ function toRow(template: Template) {
     last_spawned_at: template.lastSpawnedAt?.getTime() ?? null,
     spawn_count: template.spawnCount,
     envd_version: template.envdVersion,
-    source: JSON.stringify({ v: 2, ...template.source }),
+    source: JSON.stringify({ v: 3, ...template.source }),
     start: JSON.stringify({ v: 1, ...template.start }),
   };
 }

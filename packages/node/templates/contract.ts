@@ -19,8 +19,29 @@ export interface Template {
 export interface TemplateSource {
   /** digest of the OCI manifest that it was made from */
   readonly imageDigest: string;
-  /** layers of the disk, bottom first, as absolute paths of files that stay as long as the template does */
-  readonly layers: readonly string[];
+  /** layers of the disk, bottom first */
+  readonly layers: readonly TemplateLayer[];
+}
+
+/** A layer of a template's disk: on this host, or read from a registry on demand. */
+export type TemplateLayer = LocalLayer | RegistryLayer;
+
+/** A file that has to stay for as long as a template, a snapshot or a disk has it. */
+export interface LocalLayer {
+  readonly kind: 'file';
+  /** absolute */
+  readonly path: string;
+}
+
+/** A blob of a registry. What is kept of it on this host may go at any time: it is fetched again. */
+export interface RegistryLayer {
+  readonly kind: 'remote';
+  /** HOST or HOST:PORT */
+  readonly host: string;
+  readonly repository: string;
+  readonly digest: string;
+  /** bytes */
+  readonly size: number;
 }
 
 /** What envd is told before user code runs, and what a sandbox does before it counts as running. */

@@ -8,11 +8,12 @@ import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import { ManualClock } from '../sandboxes/testing/manual-clock.ts';
 import { type Ledger, openLedger } from '../store/ledger.ts';
 import { BASE } from './base.ts';
+import { localLayers } from './layers.ts';
 import { registerBuiltin, type TemplateBuild } from './register.ts';
 import { Templates } from './service.ts';
 
 const BUILD: TemplateBuild = {
-  source: { imageDigest: 'sha256:aa', layers: ['/assets/aa.layer'] },
+  source: { imageDigest: 'sha256:aa', layers: localLayers(['/assets/aa.layer']) },
   start: { envVars: { LANG: 'C.UTF-8' }, user: 'user', workdir: '/home/user' },
   envdVersion: '0.6.13',
 };
@@ -49,11 +50,14 @@ test('base has its documented size, and keeps id and build over restarts', async
 test('another root file system, environment or envd is a new build of the same template', async () => {
   const first = register();
   templates().recordSpawn(first.templateId);
-  const second = register({ ...BUILD, source: { imageDigest: 'sha256:bb', layers: ['/assets/bb.layer'] } });
+  const second = register({
+    ...BUILD,
+    source: { imageDigest: 'sha256:bb', layers: localLayers(['/assets/bb.layer']) },
+  });
   assert.equal(second.templateId, first.templateId);
   assert.notEqual(second.buildId, first.buildId);
   const resolved = templates().resolve('base');
-  assert.deepEqual(resolved.source.layers, ['/assets/bb.layer']);
+  assert.deepEqual(resolved.source.layers, localLayers(['/assets/bb.layer']));
   assert.equal(resolved.spawnCount, 1);
   assert.notEqual(register({ ...BUILD, envdVersion: '0.6.14' }).buildId, second.buildId);
 });

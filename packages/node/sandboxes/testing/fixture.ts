@@ -5,6 +5,7 @@ import type { LogFields, Logger } from '@aenv/platform/observability/logger.ts';
 import { silentMetrics } from '@aenv/platform/observability/metrics.ts';
 import { type Ledger, openLedger } from '../../store/ledger.ts';
 import type { Template, TemplateService } from '../../templates/contract.ts';
+import { diskLayers, localLayers } from '../../templates/layers.ts';
 import type { CreateSandbox } from '../contract.ts';
 import { createLaunch } from '../launch/launch.ts';
 import { SerialLogs } from '../launch/serial-logs.ts';
@@ -25,7 +26,7 @@ export const TEMPLATE: Template = {
   lastSpawnedAt: null,
   spawnCount: 0,
   envdVersion: '0.6.13',
-  source: { imageDigest: 'sha256:00', layers: ['/base.layer'] },
+  source: { imageDigest: 'sha256:00', layers: localLayers(['/base.layer']) },
   start: { envVars: { FROM: 'template', KEEP: '1' }, user: 'user', workdir: '/home/user' },
 };
 
@@ -87,7 +88,7 @@ export async function fixture(change: Partial<LifecycleOptions> = {}): Promise<F
     ledger: ledger.sandboxes,
     templates,
     launch: createLaunch(host),
-    startPointOf: async ({ source }) => ({ kind: 'disk', disk: { kind: 'layers', layers: source.layers } }),
+    startPointOf: async ({ source }) => ({ kind: 'disk', disk: { kind: 'layers', layers: diskLayers(source) } }),
     checkpoints: host.checkpoints,
     limits: { maxSandboxes: 1000, memoryShare: 0.5, maxConcurrentStarts: 4, maxQueuedStarts: 64 },
     keepEnded: { days: 7, count: 10_000 },

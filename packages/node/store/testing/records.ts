@@ -1,4 +1,5 @@
 import type { Template } from '../../templates/contract.ts';
+import { localLayers } from '../../templates/layers.ts';
 import type { SandboxRecord } from '../sandbox-record.ts';
 
 /** A record with everything set, for tests. */
@@ -57,7 +58,7 @@ export function fullTemplate(changes: Partial<Template> = {}): Template {
     lastSpawnedAt: null,
     spawnCount: 0,
     envdVersion: '0.6.13',
-    source: { imageDigest: 'sha256:00', layers: ['/var/lib/aenv/layers/00/overlaybd.commit'] },
+    source: { imageDigest: 'sha256:00', layers: localLayers(['/var/lib/aenv/layers/00/overlaybd.commit']) },
     start: { envVars: { PATH: '/bin' }, user: 'user', workdir: '/home/user' },
     ...changes,
   };

@@ -9,12 +9,13 @@ import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import { ManualClock } from '../../sandboxes/testing/manual-clock.ts';
 import { type Ledger, openLedger } from '../../store/ledger.ts';
 import type { BuildableTemplate, BuildOptions } from '../builtin/contract.ts';
+import { localLayers } from '../layers.ts';
 import { BuildLog } from './build-log.ts';
 import { Builds } from './builds.ts';
 
 const ALL = { offset: 0, limit: 100 };
 const MADE = {
-  source: { imageDigest: 'sha256:aa', layers: ['/layers/a'] },
+  source: { imageDigest: 'sha256:aa', layers: localLayers(['/layers/a']) },
   start: { envVars: {}, user: 'user', workdir: '/home/user', startCommand: { cmd: 'serve', user: 'root' } },
 };
 

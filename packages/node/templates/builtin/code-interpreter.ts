@@ -14,6 +14,7 @@ import type { LayerBlob } from '@aenv/images/oci/write-layout.ts';
 import { hostCodename } from '@aenv/platform/debian/host.ts';
 import { run } from '@aenv/platform/process/run.ts';
 import type { StartState, TemplateSource } from '../contract.ts';
+import { localLayers } from '../layers.ts';
 import type { BuildOptions } from './contract.ts';
 
 const STRIP_TIMEOUT_MS = 5 * 60_000;
@@ -37,7 +38,7 @@ export async function buildCodeInterpreter(
   options.log.info('converting layers', { template: alias });
   const disk = await convertLayout(image.layoutDir, options);
   return {
-    source: { imageDigest: disk.digest, layers: disk.layers.map(({ path }) => path) },
+    source: { imageDigest: disk.digest, layers: localLayers(disk.layers.map(({ path }) => path)) },
     start: {
       ...disk.start,
       startCommand: { cmd: startCmd, user: startUser },

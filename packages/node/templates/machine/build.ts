@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { BlockStore } from '@aenv/block/contract.ts';
+import type { BlockStore, RemoteLayer } from '@aenv/block/contract.ts';
 import { commitLayers } from '@aenv/block/layers/commit/commit.ts';
 import { fileLayer, LayerPool } from '@aenv/block/layers/stack/pool.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
@@ -16,6 +16,7 @@ import type { SnapshotFacts } from '../../snapshots/contract.ts';
 import { layersState } from '../../snapshots/disk-state.ts';
 import { openSnapshotRepository } from '../../snapshots/repository/repository.ts';
 import type { Template } from '../contract.ts';
+import { diskLayers } from '../layers.ts';
 import type { UseGuest } from './use-guest.ts';
 import { warmService } from './warm-service.ts';
 
@@ -61,7 +62,7 @@ export function createMachineBuilder(options: MachineBuilderOptions): BuildMachi
     await using resources = new Rollback();
     const { vm, volume, slot, answer } = await launch({
       sandboxId: name,
-      from: { kind: 'disk', disk: { kind: 'layers', layers: template.source.layers } },
+      from: { kind: 'disk', disk: { kind: 'layers', layers: diskLayers(template.source) } },
       ...{ cpuCount: template.cpuCount, memoryMb: template.memoryMb, diskSizeMb: template.diskSizeMb },
       // A start command may fetch what it serves.
       ...{ internet: start.startCommand !== undefined, hostSecret, resources, signal },
@@ -91,7 +92,7 @@ export function createMachineBuilder(options: MachineBuilderOptions): BuildMachi
       {
         ...{ ...facts, kind: 'template', names: [] },
         source: { templateId: template.templateId },
-        disk: { state: layersState([...template.source.layers, join(target, DISK_LAYER)]), paths: [] },
+        disk: { state: layersState([...diskLayers(template.source), join(target, DISK_LAYER)]), paths: [] },
         machine: { cpuCount, drives: ['root', 'tools'] },
         envd: { hostSecret, version: answer.envdVersion, bootId: '' },
       },
@@ -103,17 +104,22 @@ export function createMachineBuilder(options: MachineBuilderOptions): BuildMachi
 
 /** What the guest wrote while it booted becomes one layer over those of the image. */
 async function keepDisk(
-  layers: readonly unknown[],
-  { source: { layers: below }, diskSizeMb }: Template,
+  layers: readonly (string | RemoteLayer)[],
+  { source, diskSizeMb }: Template,
   folder: string,
   signal: AbortSignal,
 ): Promise<void> {
+  const below = diskLayers(source);
   const own = layers.slice(below.length).filter((layer) => typeof layer === 'string');
-  if (own.length === 0 || below.some((path, index) => layers[index] !== path)) {
+  if (own.length === 0 || below.some((layer, index) => keyOf(layer) !== keyOf(layers[index]))) {
     throw new AenvError('internal', 'the disk of a guest does not stand on the layers that it was made of');
   }
   const target = { path: join(folder, DISK_LAYER), uuid: randomUUID(), virtualSize: diskSizeMb * MIB };
   await commitLayers(new LayerPool(), { ...target, layers: own.map(fileLayer), isBottom: false }, signal);
   // The block daemon reads it as a user of its own; what is in it is no more secret than the image.
   await chmod(target.path, 0o444);
+}
+
+function keyOf(layer: string | RemoteLayer | undefined): string | undefined {
+  return typeof layer === 'object' ? layer.key : layer;
 }

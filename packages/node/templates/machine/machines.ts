@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { assetFolder } from '@aenv/images/cache/asset-folder.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { Template } from '../contract.ts';
+import { diskLayers } from '../layers.ts';
 import type { BuildMachine } from './build.ts';
 
 export interface MachinesOptions {
@@ -70,7 +71,7 @@ export class Machines {
     const inputs = [
       FORMAT,
       this.#options.platform,
-      source.layers,
+      diskLayers(source),
       cpuCount,
       memoryMb,
       diskSizeMb,

@@ -1,6 +1,5 @@
-import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { PulledImage } from '@aenv/images/pull/contract.ts';
-import type { StartState, TemplateSource } from '../contract.ts';
+import type { StartState, TemplateLayer, TemplateSource } from '../contract.ts';
 import type { ImageBuild } from './contract.ts';
 
 /** What a template takes over from an image. */
@@ -21,12 +20,13 @@ export function fromImage(
   { startCmd, ready }: Pick<ImageBuild, 'startCmd' | 'ready'>,
 ): ImageParts {
   const { envVars, user, workdir } = start;
-  const paths = layers.map((layer) => {
-    if (layer.kind === 'file') return layer.path;
-    throw new AenvError('internal', `layer ${layer.digest} is not on this host`);
+  const own = layers.map((layer): TemplateLayer => {
+    if (layer.kind === 'file') return { kind: 'file', path: layer.path };
+    const { host, repository, digest: blob, size } = layer.remote;
+    return { kind: 'remote', host, repository, digest: blob, size };
   });
   return {
-    source: { imageDigest: digest, layers: paths },
+    source: { imageDigest: digest, layers: own },
     start: {
       ...{ envVars, user, workdir },
       ...(startCmd === undefined ? {} : { startCommand: { cmd: startCmd, user } }),

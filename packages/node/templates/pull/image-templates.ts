@@ -8,6 +8,7 @@ import type { Ledger } from '../../store/ledger.ts';
 import { BuildLog } from '../builds/build-log.ts';
 import type { BuildIds, BuildState, LogQuery, TemplateBuilds } from '../builds/contract.ts';
 import type { Template, TemplateService } from '../contract.ts';
+import { diskLayers } from '../layers.ts';
 import type { ImageBuild, ImageTemplates, NewTemplate } from './contract.ts';
 import { fromImage, type ImageParts } from './from-image.ts';
 import { describeProgress, megabytes } from './progress.ts';
@@ -239,7 +240,7 @@ function bytesOf(sizeMb: number | undefined): number | undefined {
 
 /** The same for the same image and sizes; ids are letters and digits. */
 function coldId({ source, start, diskSizeMb, cpuCount, memoryMb }: ImageParts & Omit<NewTemplate, 'alias'>): string {
-  const inputs = [source.layers, source.imageDigest, start, diskSizeMb, cpuCount, memoryMb];
+  const inputs = [diskLayers(source), source.imageDigest, start, diskSizeMb, cpuCount, memoryMb];
   return createHash('sha256').update(JSON.stringify(inputs)).digest('hex').slice(0, 20);
 }
 
