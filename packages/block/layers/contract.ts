@@ -78,12 +78,23 @@ export interface WritableLayer extends UpperReader {
   close(): Promise<void>;
 }
 
+/** A sealed layer; `path` is that of `overlaybd.sealed` in its folder. */
+export interface SealedFile {
+  readonly path: string;
+  readonly sizeBytes: number;
+}
+
 /** A layer that was writable. It is readable before, while and after it is sealed. */
 export interface FrozenLayer extends UpperReader {
-  /** `path` is that of `overlaybd.sealed` in the folder. */
-  readonly durable: Promise<{ readonly path: string; readonly sizeBytes: number }>;
+  /** What came of the first try to seal it. */
+  readonly durable: Promise<SealedFile>;
   /** What the layer has, sorted: done long before the layer is durable. */
   readonly index: Promise<SegmentIndex>;
+  /**
+   * Resolves when it is sealed and on the disk. A try that has failed, as on a full disk, is made again.
+   * @throws AenvError `no_space`; `io_failed`, also by every later try when what was written could not be synced
+   */
+  seal(): Promise<SealedFile>;
   /** One more use of the file, closed by itself. */
   retain(): FrozenLayer;
   /** Releases this use of the file; stacks over the layer have uses of their own. Sealing goes on. */

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { LayerStack } from '../layers/contract.ts';
+import type { RandomFile } from '../layers/files/contract.ts';
+import { hostFiles } from '../layers/files/host.ts';
+import { isCode } from '../testing/is-code.ts';
 import { LayeredVolume } from './layered-volume.ts';
 import { VolumeLab } from './testing/lab.ts';
 
@@ -55,6 +59,83 @@ test('a strict flush after a swap waits for the frozen layer too', async () => {
   await volume.flush();
   assert.equal(sealed, true);
   await volume.close();
+});
+
+/** Files of the host, of which some calls fail. */
+function failing(wrap: (path: string, file: RandomFile) => Partial<RandomFile>) {
+  const wrapped = (path: string, file: RandomFile): RandomFile => ({
+    size: () => file.size(),
+    readSync: (target, position) => file.readSync(target, position),
+    writeSync: (parts, position) => file.writeSync(parts, position),
+    write: (data, position) => file.write(data, position),
+    truncateSync: (size) => file.truncateSync(size),
+    sync: () => file.sync(),
+    close: () => file.close(),
+    ...wrap(path, file),
+  });
+  return {
+    ...hostFiles,
+    create: async (path: string) => wrapped(path, await hostFiles.create(path)),
+    open: async (path: string) => {
+      const file = await hostFiles.open(path);
+      return file && wrapped(path, file);
+    },
+  };
+}
+
+test('what could not be sealed fails every strict flush until it is, and a flush tries again', async () => {
+  let full = false;
+  const files = failing((path, file) => ({
+    async write(data, position) {
+      if (full && path.endsWith('writable_data')) throw new AenvError('no_space', 'no space');
+      await file.write(data, position);
+    },
+  }));
+  await using lab = await VolumeLab.open(SIZE, files);
+  const volume = await lab.volume([], { durability: 'strict' });
+  const lower = volume.upperUuid;
+  volume.write(Buffer.alloc(4096, 1), 0);
+  const [second, third] = [await lab.layer(), await lab.layer()];
+  full = true;
+  const frozen = volume.swap(second);
+  await assert.rejects(frozen.durable, isCode('no_space'));
+  await frozen.close();
+  await assert.rejects(volume.flush(), isCode('no_space'));
+  volume.write(Buffer.alloc(4096, 2), 4096);
+  await assert.rejects(volume.flush(), isCode('no_space'), 'a later write has a flush that cannot be answered either');
+  await volume.swap(third).close();
+  await assert.rejects(volume.sealed(second.uuid), isCode('no_space'), 'nor has a layer that stands on it');
+  const whole = Buffer.concat([Buffer.alloc(4096, 1), Buffer.alloc(4096, 2)]);
+  assert.ok((await read(volume, 0, 8192)).equals(whole), 'all of it is read meanwhile');
+  full = false;
+  await volume.flush();
+  assert.equal(volume.unsealed(lower), undefined);
+  const sealed = [lower, second.uuid].map((uuid) => `${lab.folder}/${uuid}/overlaybd.sealed`);
+  const fork = await lab.volume(sealed);
+  assert.ok((await read(fork, 0, 8192)).equals(whole));
+  await Promise.all([volume.close(), fork.close()]);
+});
+
+test('what could not be synced before a swap is never told to be durable', async () => {
+  let broken = false;
+  const files = failing((path, file) => ({
+    async sync() {
+      if (broken && path.endsWith('writable_data')) throw new AenvError('io_failed', 'EIO');
+      await file.sync();
+    },
+  }));
+  await using lab = await VolumeLab.open(SIZE, files);
+  const volume = await lab.volume([], { durability: 'strict' });
+  volume.write(Buffer.alloc(4096, 1), 0);
+  const next = await lab.layer();
+  broken = true;
+  const frozen = volume.swap(next);
+  await assert.rejects(frozen.durable, isCode('io_failed'));
+  broken = false;
+  await assert.rejects(volume.flush(), isCode('io_failed'));
+  await assert.rejects(volume.flush(), isCode('io_failed'));
+  assert.ok((await read(volume, 0, 4096)).equals(Buffer.alloc(4096, 1)));
+  await Promise.all([volume.close(), frozen.close()]);
 });
 
 test('reads that wait for a lower layer keep its stack open through a swap and a replacement', async () => {

@@ -16,6 +16,8 @@ export interface LayeredVolumeParts {
   readonly stack: LayerStack;
   /** taken over; its disk is of this size */
   readonly upper: WritableLayer;
+  /** frozen layers of the stack that are not sealed yet, bottom first; taken over */
+  readonly frozen?: readonly FrozenLayer[];
 }
 
 /**
@@ -29,8 +31,8 @@ export class LayeredVolume implements Volume {
   readonly #durability: Durability;
   #stack: StackUse;
   #upper: WritableLayer;
-  /** frozen layers that are not on the disk yet: a strict flush waits for them too */
-  readonly #sealing = new Set<Promise<unknown>>();
+  /** frozen layers that are not sealed yet, bottom first: a strict flush waits for them too */
+  readonly #unsealed = new Map<string, FrozenLayer>();
   #closed = false;
 
   constructor(parts: LayeredVolumeParts) {
@@ -39,6 +41,7 @@ export class LayeredVolume implements Volume {
     this.#durability = parts.durability;
     this.#stack = new StackUse(parts.stack);
     this.#upper = parts.upper;
+    for (const frozen of parts.frozen ?? []) this.#watch(frozen);
   }
 
   /** Bytes of the writable layer's data file, and those of them that are still read. */
@@ -103,10 +106,30 @@ export class LayeredVolume implements Volume {
     this.zero(offset, length);
   }
 
+  /**
+   * A layer that could not be sealed is tried again: as long as what was written before a swap is not on the disk, no
+   * strict flush succeeds.
+   */
   async flush(atLeast?: Durability): Promise<void> {
     const strict = this.#durability === 'strict' || atLeast === 'strict';
     await this.#upper.flush(strict ? 'strict' : 'relaxed');
-    if (strict) await Promise.all(this.#sealing);
+    if (strict) await this.sealed();
+  }
+
+  /**
+   * Waits until the layers that swaps have frozen are sealed: those that are now, or all up to one of them. What failed
+   * before is tried again.
+   * @throws AenvError `no_space`, `io_failed`
+   */
+  async sealed(last?: string): Promise<void> {
+    const layers = [...this.#unsealed.values()];
+    const end = last === undefined ? layers.length : layers.findIndex(({ uuid }) => uuid === last) + 1;
+    await Promise.all(layers.slice(0, end).map((layer) => this.#seal(layer)));
+  }
+
+  /** A layer of this volume that is not sealed yet. */
+  unsealed(uuid: string): FrozenLayer | undefined {
+    return this.#unsealed.get(uuid);
   }
 
   *dataRanges(offset: number, length: number): Generator<Range> {
@@ -141,10 +164,7 @@ export class LayeredVolume implements Volume {
     this.#stack = new StackUse(stack);
     this.#upper = next;
     void before.close();
-    const sealing = frozen.durable.finally(() => this.#sealing.delete(sealing));
-    // Who waits for it is told; nobody has to wait.
-    sealing.catch(() => {});
-    this.#sealing.add(sealing);
+    this.#watch(frozen.retain());
     return frozen;
   }
 
@@ -160,7 +180,20 @@ export class LayeredVolume implements Volume {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    await Promise.all([this.#upper.close(), this.#stack.close()]);
+    const unsealed = [...this.#unsealed.values()].map((frozen) => frozen.close());
+    await Promise.all([this.#upper.close(), this.#stack.close(), ...unsealed]);
+  }
+
+  #watch(frozen: FrozenLayer): void {
+    this.#unsealed.set(frozen.uuid, frozen);
+    // Whoever waits for it is told; nobody has to wait.
+    this.#seal(frozen).catch(() => {});
+  }
+
+  async #seal(frozen: FrozenLayer): Promise<void> {
+    await frozen.seal();
+    this.#unsealed.delete(frozen.uuid);
+    await frozen.close();
   }
 
   #mustBeOpen(): void {

@@ -7,8 +7,8 @@ export const CRC_SIZE = 4;
 /** Seed of the CRC of a block. */
 export const BLOCK_SEED = 100_007;
 
-export const MIN_BLOCK_SIZE = 4096;
-export const MAX_BLOCK_SIZE = 65_536;
+const MIN_BLOCK_SIZE = 4096;
+const MAX_BLOCK_SIZE = 65_536;
 
 export type Compression = 'lz4' | 'zstd';
 

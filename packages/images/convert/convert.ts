@@ -51,7 +51,7 @@ export interface ConvertedImage {
 
 type Source = Pick<OciImage, 'config' | 'layers'>;
 
-export const DEFAULT_DISK = 10 * 2 ** 30;
+const DEFAULT_DISK = 10 * 2 ** 30;
 /** Beyond this many, all further layers of an image become one: stacks have a limit, and nobody shares those. */
 const MAX_SINGLE = 64;
 

@@ -7,7 +7,7 @@ import { isCode } from '../errors/is-code.ts';
 
 /** Names in the folder of a converted layer. */
 export const LAYER_FILE = 'overlaybd.commit';
-export const RECORD_FILE = 'layer.json';
+const RECORD_FILE = 'layer.json';
 export const MODEL_FILE = 'model';
 
 const recordSchema = z.object({

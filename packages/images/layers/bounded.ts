@@ -8,7 +8,7 @@ export interface Expansion {
   readonly ratio: number;
 }
 
-export const DEFAULT_EXPANSION: Expansion = { free: 16 * 2 ** 30, ratio: 200 };
+const DEFAULT_EXPANSION: Expansion = { free: 16 * 2 ** 30, ratio: 200 };
 
 /**
  * Passes unpacked data on as long as it is not out of all proportion.

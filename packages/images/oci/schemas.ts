@@ -25,7 +25,7 @@ const platform = z.object({
 });
 
 /** OCI image specification, "Content Descriptors". Unknown members are allowed there and ignored here. */
-export const descriptorSchema = z.object({
+const descriptorSchema = z.object({
   mediaType: z.string().max(255),
   digest: z.string().max(160),
   size,
@@ -73,5 +73,4 @@ export const layoutSchema = z.object({ imageLayoutVersion: z.string().regex(/^1\
 
 export type Descriptor = z.infer<typeof descriptorSchema>;
 export type ImageIndex = z.infer<typeof indexSchema>;
-export type ImageManifest = z.infer<typeof manifestSchema>;
 export type RawImageConfig = z.infer<typeof configSchema>;

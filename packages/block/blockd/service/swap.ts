@@ -45,9 +45,9 @@ export async function swapUpper(store: DiskStore, disk: Disk): Promise<Swapped> 
   return { layer: frozen, ms, layers, stored };
 }
 
-/** Waits until a layer that a swap has frozen is on stable storage. */
-export async function sealedAfterSwap(disk: Disk, layer: string): Promise<number> {
+/** Waits until a layer that a swap has frozen is on stable storage, and all that it stands on. */
+export async function sealedAfterSwap(disk: Disk, layer: string): Promise<void> {
   const { thread } = disk;
   if (thread === undefined) throw new AenvError('internal', `disk ${disk.id} is not open`);
-  return (await thread.call('sealed', { layer })).sizeBytes;
+  await thread.call('sealed', { disk: disk.id, layer });
 }

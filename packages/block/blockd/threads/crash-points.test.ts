@@ -17,16 +17,14 @@ const SIZE = 1 << 20;
 const [first, second] = [randomUUID(), randomUUID()];
 
 let root = '';
-let frozen: string[] = [];
 let opener: LayerOpener;
 
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'aenv-crash-'));
   const folders = blockdFolders(root, join(root, 'run'));
   await mkdir(folders.pending, { recursive: true });
-  frozen = [];
   const noRemote = () => assert.fail('no layer is remote');
-  opener = new LayerOpener(folders, new LayerPool(), noRemote, (layer) => frozen.push(layer.uuid));
+  opener = new LayerOpener(folders, new LayerPool(), noRemote);
 });
 afterEach(() => rm(root, { recursive: true, force: true }));
 
@@ -48,11 +46,14 @@ async function open(uppers: readonly string[], layers: readonly DiskLayer[] = []
   await opened.volume.read(sector, 0);
   opened.volume.write(Buffer.alloc(512, 99), 512);
   const written = opened.volume.upperUuid;
+  // Whatever a crash kept from being sealed is on the disk when this is answered.
+  await opened.volume.flush('strict');
   await opened.volume.close();
   await opened.prepared?.close();
   return { value: sector[0], written, layers: opened.layers, uppers: opened.uppers };
 }
 
+const isSealed = (layer: string) => existsSync(layerPaths(folder(layer)).sealed);
 const own = (layer: string) => ({ kind: 'own', layer }) as const;
 const swapped = { written: second, layers: [own(first)], uppers: [second] };
 
@@ -61,7 +62,7 @@ test('prepared and not swapped: the first upper is written on, and the second on
   await layer(second);
   const found = await open([first, second]);
   assert.deepEqual(found, { value: 1, written: first, layers: [], uppers: [first, second] });
-  assert.deepEqual(frozen, []);
+  assert.ok(!isSealed(first));
 });
 
 test('swapped, and nothing else: the mark tells, and the first upper is sealed now', async () => {
@@ -69,7 +70,7 @@ test('swapped, and nothing else: the mark tells, and the first upper is sealed n
   await layer(second);
   await writeFile(frozenMark(folder(first)), '');
   assert.deepEqual(await open([first, second]), { value: 1, ...swapped });
-  assert.deepEqual(frozen, [first]);
+  assert.ok(isSealed(first));
 });
 
 test('swapped and written, the mark lost in a power cut: what was written tells', async () => {
@@ -82,7 +83,6 @@ test('swapped and sealed, the mark lost: the sealed file tells', async () => {
   await layer(first, 1, { sealed: true });
   await layer(second);
   assert.deepEqual(await open([first, second]), { value: 1, ...swapped });
-  assert.deepEqual(frozen, []);
 });
 
 test('a layer that was not sealed below one that was: it is sealed first', async () => {
@@ -92,8 +92,7 @@ test('a layer that was not sealed below one that was: it is sealed first', async
   await layer(upper);
   const found = await open([upper], [own(first), own(second)]);
   assert.equal(found.value, 1);
-  assert.deepEqual(frozen, [first]);
-  assert.ok(existsSync(layerPaths(folder(first)).sealed));
+  assert.ok(isSealed(first));
 });
 
 test('a layer that is gone is told by name, and nothing stays open', async () => {

@@ -2,7 +2,6 @@ import { mkdir, rm } from 'node:fs/promises';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { commitLayers } from '../../layers/commit/commit.ts';
-import type { FrozenLayer } from '../../layers/contract.ts';
 import { fileLayer, LayerPool } from '../../layers/stack/pool.ts';
 import { createWritableLayer } from '../../layers/writable/open.ts';
 import { layerPaths } from '../../layers/writable/paths.ts';
@@ -21,7 +20,7 @@ type Handlers = {
   ) => ReturnType<ThreadOperations[O]> | Promise<ReturnType<ThreadOperations[O]>>;
 };
 
-/** All that a thread has: disks, the layers that they share, and the layers that are being sealed. */
+/** All that a thread has: disks, and the layers that they share. */
 export class DiskThread implements Handlers {
   readonly #folders: BlockdFolders;
   readonly #log: Logger;
@@ -30,7 +29,6 @@ export class DiskThread implements Handlers {
   readonly #opener: LayerOpener;
   readonly #sources: LazySources;
   readonly #disks = new Map<string, ServedDisk>();
-  readonly #sealing = new Map<string, FrozenLayer['durable']>();
   /** of disks that are closed */
   readonly #past: ExportCounters = noCounters();
 
@@ -38,12 +36,7 @@ export class DiskThread implements Handlers {
     this.#folders = blockdFolders(data.root, data.runtime);
     this.#log = log;
     this.#sources = new LazySources(data, log, createSources);
-    this.#opener = new LayerOpener(
-      this.#folders,
-      this.#layers,
-      ({ key, source }) => this.#sources.ref(key, source),
-      (frozen) => this.#seal(frozen),
-    );
+    this.#opener = new LayerOpener(this.#folders, this.#layers, ({ key, source }) => this.#sources.ref(key, source));
   }
 
   async createLayer({ layer, sizeBytes }: { layer: string; sizeBytes: number }) {
@@ -84,14 +77,16 @@ export class DiskThread implements Handlers {
 
   swap({ disk }: { disk: string }) {
     const { frozen, ms } = this.#disk(disk).swap();
-    this.#seal(frozen);
+    frozen.durable.catch((error: unknown) => {
+      this.#log.error('a layer could not be sealed', { disk, layer: frozen.uuid, error });
+    });
     void frozen.close();
     return { frozen: frozen.uuid, ms };
   }
 
-  async sealed({ layer }: { layer: string }) {
-    const { sizeBytes } = await (this.#sealing.get(layer) ?? this.#opener.sealedFile(layer));
-    return { sizeBytes };
+  async sealed({ disk, layer }: { disk: string; layer: string }) {
+    await this.#disk(disk).volume.sealed(layer);
+    return {};
   }
 
   async flush({ disk, durability }: Parameters<ThreadOperations['flush']>[0]) {
@@ -119,7 +114,9 @@ export class DiskThread implements Handlers {
   }
 
   async restack({ disk, layers }: Parameters<ThreadOperations['restack']>[0]) {
-    this.#disk(disk).volume.replaceStack(await this.#opener.openStack(layers));
+    const { volume } = this.#disk(disk);
+    const { stack } = await this.#opener.openStack(layers, (layer) => volume.unsealed(layer));
+    volume.replaceStack(stack);
     return {};
   }
 
@@ -140,15 +137,6 @@ export class DiskThread implements Handlers {
   async end() {
     await this.#sources.close();
     return {};
-  }
-
-  /** Remembers when a frozen layer will be durable, as long as it is not. */
-  #seal(frozen: FrozenLayer): void {
-    const { uuid, durable } = frozen;
-    this.#sealing.set(uuid, durable);
-    durable
-      .catch((error: unknown) => this.#log.error('a layer could not be sealed', { layer: uuid, error }))
-      .finally(() => this.#sealing.delete(uuid));
   }
 
   #disk(disk: string): ServedDisk {

@@ -32,22 +32,12 @@ export class LayerOpener {
   readonly #folders: BlockdFolders;
   readonly #pool: LayerPool;
   readonly #remote: (layer: RemoteLayer) => Promise<LayerRef>;
-  readonly #onFrozen: (frozen: FrozenLayer) => void;
 
-  /**
-   * @param remote finds layers that are no files of this host
-   * @param onFrozen told of layers that a crash kept from being sealed, and that are sealed now
-   */
-  constructor(
-    folders: BlockdFolders,
-    pool: LayerPool,
-    remote: (layer: RemoteLayer) => Promise<LayerRef>,
-    onFrozen: (frozen: FrozenLayer) => void,
-  ) {
+  /** @param remote finds layers that are no files of this host */
+  constructor(folders: BlockdFolders, pool: LayerPool, remote: (layer: RemoteLayer) => Promise<LayerRef>) {
     this.#folders = folders;
     this.#pool = pool;
     this.#remote = remote;
-    this.#onFrozen = onFrozen;
   }
 
   place(layer: string) {
@@ -83,39 +73,56 @@ export class LayerOpener {
     const isSwapped = next !== undefined && (await this.#isSwapped(first, next));
     const upper = isSwapped ? next : await reopen(first);
     const chain = isSwapped ? [...layers, { kind: 'own', layer: first } as const] : layers;
-    const stack = await this.openStack(chain);
+    const { stack, frozen } = await this.openStack(chain);
     undo.keep();
     return {
-      volume: new LayeredVolume({ id: disk, size: sizeBytes, durability, stack, upper }),
+      volume: new LayeredVolume({ id: disk, size: sizeBytes, durability, stack, upper, frozen }),
       prepared: isSwapped ? undefined : next,
       layers: chain,
       uppers: isSwapped ? uppers.slice(1) : uppers,
     };
   }
 
-  /** Opens read-only layers; those that a crash kept from being sealed are read as they are, and sealed meanwhile. */
-  async openStack(layers: readonly DiskLayer[]): Promise<LayerStack> {
+  /**
+   * Opens read-only layers; those that a crash kept from being sealed are read as they are, and sealed meanwhile.
+   * @param live finds those that are open already and not sealed yet: no file is frozen twice
+   * @returns also the layers that were frozen here, bottom first, in the caller's use
+   */
+  async openStack(
+    layers: readonly DiskLayer[],
+    live: (layer: string) => FrozenLayer | undefined = () => undefined,
+  ): Promise<{ readonly stack: LayerStack; readonly frozen: readonly FrozenLayer[] }> {
+    await using undo = new Rollback();
+    const hold = (frozen: FrozenLayer) => {
+      undo.add(() => frozen.close());
+      return frozen;
+    };
     const sealed: LayerRef[] = [];
-    const unsealed: string[] = [];
+    const unsealed: { readonly layer: string; readonly open: FrozenLayer | undefined }[] = [];
     for (const layer of layers) {
-      const ref = await this.#refOf(layer);
+      const open = layer.kind === 'own' ? live(layer.layer) : undefined;
+      const ref = open === undefined ? await this.#refOf(layer) : undefined;
       if (ref === undefined && layer.kind === 'own') {
-        unsealed.push(layer.layer);
+        unsealed.push({ layer: layer.layer, open: open && hold(open.retain()) });
         continue;
       }
       // Sealed ones go below: what lies under this one has to be sealed first.
-      for (const lower of unsealed.splice(0)) sealed.push(fileLayer(await this.#seal(lower)));
+      for (const lower of unsealed.splice(0)) sealed.push(fileLayer(await this.#seal(lower.layer, lower.open)));
       if (ref !== undefined) sealed.push(ref);
     }
     let stack = await this.#pool.openStack(sealed);
-    for (const layer of unsealed) {
-      const frozen = (await this.reopen(layer)).freeze();
-      this.#onFrozen(frozen);
+    const frozen: FrozenLayer[] = [];
+    for (const { layer, open } of unsealed) {
+      const top = open ?? hold((await this.reopen(layer)).freeze());
+      if (open === undefined) frozen.push(top);
       const below = stack;
-      stack = below.over(frozen);
-      await Promise.all([below.close(), frozen.close()]);
+      stack = below.over(top);
+      await below.close();
     }
-    return stack;
+    // Those that were open already are in the stack's use and in that of their volume.
+    for (const { open } of unsealed) await open?.close();
+    undo.keep();
+    return { stack, frozen };
   }
 
   /** @returns undefined for an own layer that is not sealed */
@@ -130,9 +137,9 @@ export class LayerOpener {
     return existsSync(frozenMark(folder)) || !isEmpty(next) || (await this.#findSealed(first)) !== undefined;
   }
 
-  async #seal(layer: string): Promise<string> {
+  async #seal(layer: string, live: FrozenLayer | undefined): Promise<string> {
+    if (live !== undefined) return (await live.seal()).path;
     const frozen = (await this.reopen(layer)).freeze();
-    this.#onFrozen(frozen);
     await frozen.close();
     return (await frozen.durable).path;
   }

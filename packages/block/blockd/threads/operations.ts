@@ -15,8 +15,11 @@ export interface ThreadOperations {
   prepare(args: { disk: string; layer: string }): object;
   /** Exchanges the upper for the prepared one. */
   swap(args: { disk: string }): { frozen: string; ms: number };
-  /** Waits until a frozen layer is sealed. */
-  sealed(args: { layer: string }): { sizeBytes: number };
+  /**
+   * Waits until a layer that a swap of this disk has frozen is sealed, with all that it stands on. What could not be sealed
+   * before is tried again.
+   */
+  sealed(args: { disk: string; layer: string }): object;
   flush(args: { disk: string; durability: Durability }): object;
   /** Merges own layers that lie above one another, bottom first, to one. */
   merge(args: MergeLayers): { sizeBytes: number };

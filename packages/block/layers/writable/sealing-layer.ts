@@ -4,7 +4,7 @@ import { serialiseIndex } from '../../lsmt/sealed-index.ts';
 import type { SectorMap } from '../../lsmt/sector-map.ts';
 import type { SegmentIndex } from '../../lsmt/segment-index.ts';
 import { inSlices } from '../../lsmt/slices.ts';
-import { type FrozenLayer, type LayerPart, SECTOR_SIZE } from '../contract.ts';
+import { type FrozenLayer, type LayerPart, SECTOR_SIZE, type SealedFile } from '../contract.ts';
 import type { LayerFiles, RandomFile } from '../files/contract.ts';
 import { layerPaths } from './paths.ts';
 
@@ -24,7 +24,7 @@ export interface SealingParts {
   readonly synced: () => Promise<void>;
   /** Closes and removes the logs, which the sealed file makes needless. */
   readonly removeLogs: () => Promise<void>;
-  /** Closes them and leaves them where they are, as the layer could not be sealed. */
+  /** Closes them and leaves them where they are, when nobody is left who could seal the layer. */
   readonly closeLogs: () => Promise<void>;
 }
 
@@ -34,20 +34,25 @@ const CHUNK = 4 * 2 ** 20;
 /**
  * A frozen layer: readable from the map at once, from the sorted index as soon as that is made. Sealing appends index and
  * trailer to the data file, in the reference's form; the file gets its new name when all of it is on the disk, so that a
- * crash in between leaves a writable layer which can be frozen again.
+ * crash in between leaves a writable layer which can be frozen again. Until it is sealed the logs are kept open, so that a
+ * sealing that has failed can be tried again.
  */
 export class SealingLayer implements FrozenLayer {
   readonly folder: string;
   readonly uuid: string;
   readonly virtualSize: number;
-  readonly durable: Promise<{ readonly path: string; readonly sizeBytes: number }>;
+  readonly durable: Promise<SealedFile>;
   readonly index: Promise<SegmentIndex>;
   readonly #parts: SealingParts;
   #map: SectorMap | undefined;
   #sorted: SegmentIndex | undefined;
-  /** that of the sealing and that of the creator */
-  #uses = 2;
+  /** that of the creator, and one while it is being sealed */
+  #uses = 1;
   #creatorHolds = true;
+  #sealing: Promise<SealedFile> | undefined;
+  #isRenamed = false;
+  /** when its new name is on the disk */
+  #sealed: SealedFile | undefined;
 
   constructor(parts: SealingParts) {
     this.#parts = parts;
@@ -56,12 +61,7 @@ export class SealingLayer implements FrozenLayer {
     this.virtualSize = parts.virtualSize;
     this.#map = parts.map;
     this.index = this.#sort(parts.map);
-    this.durable = this.#seal()
-      .catch(async (error) => {
-        await parts.closeLogs();
-        throw error;
-      })
-      .finally(() => this.#release());
+    this.durable = this.seal();
     // Whoever wants to know waits for the promise; nobody has to.
     this.index.catch(() => {});
     this.durable.catch(() => {});
@@ -76,6 +76,11 @@ export class SealingLayer implements FrozenLayer {
 
   readDataSync(target: Uint8Array, dataOffset: number): void {
     this.#parts.data.readSync(target, dataOffset);
+  }
+
+  seal(): Promise<SealedFile> {
+    this.#sealing ??= this.#try();
+    return this.#sealing;
   }
 
   retain(): FrozenLayer {
@@ -97,9 +102,24 @@ export class SealingLayer implements FrozenLayer {
     return sorted;
   }
 
-  async #seal(): Promise<{ path: string; sizeBytes: number }> {
+  async #try(): Promise<SealedFile> {
+    if (this.#uses === 0) throw new AenvError('internal', `the layer in ${this.folder} is closed`);
+    this.#uses++;
+    try {
+      return await this.#seal();
+    } catch (error) {
+      this.#sealing = undefined;
+      throw error;
+    } finally {
+      await this.#release();
+    }
+  }
+
+  async #seal(): Promise<SealedFile> {
     const { files, data, dataEnd, folder, uuid, parentUuid, virtualSize, userTag } = this.#parts;
     const index = await this.index;
+    // All that was missing is that the logs are removed; nobody reads them any more.
+    if (this.#sealed !== undefined) return this.#sealed;
     // The new name may be seen before it is on the disk. If the power goes then, the files are those of a writable layer
     // again, and they must have all that somebody has seen under the new name and built upon.
     await this.#parts.synced();
@@ -127,14 +147,18 @@ export class SealingLayer implements FrozenLayer {
     data.truncateSync(end);
     await data.sync();
     const paths = layerPaths(folder);
-    await files.rename(paths.data, paths.sealed);
+    if (!this.#isRenamed) await files.rename(paths.data, paths.sealed);
+    this.#isRenamed = true;
     await files.syncFolder(folder);
+    this.#sealed = { path: paths.sealed, sizeBytes: end };
     await this.#parts.removeLogs();
-    return { path: paths.sealed, sizeBytes: end };
+    return this.#sealed;
   }
 
   async #release(): Promise<void> {
-    if (--this.#uses === 0) await this.#parts.data.close();
+    if (--this.#uses > 0) return;
+    await this.#parts.data.close();
+    if (this.#sealed === undefined) await this.#parts.closeLogs();
   }
 }
 
@@ -156,6 +180,10 @@ class FrozenUse implements FrozenLayer {
     this.index = layer.index;
     this.#layer = layer;
     this.#release = release;
+  }
+
+  seal(): Promise<SealedFile> {
+    return this.#layer.seal();
   }
 
   lookup(offset: number, length: number, part: LayerPart): void {

@@ -3,6 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Durability, FrozenLayer, WritableLayer } from '../../layers/contract.ts';
+import type { LayerFiles } from '../../layers/files/contract.ts';
+import { hostFiles } from '../../layers/files/host.ts';
 import { fileLayer, LayerPool } from '../../layers/stack/pool.ts';
 import { createWritableLayer, reopenWritableLayer } from '../../layers/writable/open.ts';
 import { LayeredVolume } from '../layered-volume.ts';
@@ -12,14 +14,17 @@ export class VolumeLab implements AsyncDisposable {
   readonly folder: string;
   readonly size: number;
   readonly pool = new LayerPool();
+  readonly #files: LayerFiles;
 
-  private constructor(folder: string, size: number) {
+  private constructor(folder: string, size: number, files: LayerFiles) {
     this.folder = folder;
     this.size = size;
+    this.#files = files;
   }
 
-  static async open(size: number): Promise<VolumeLab> {
-    return new VolumeLab(await mkdtemp(join(tmpdir(), 'aenv-volume-')), size);
+  /** @param files what writable layers reach their files through */
+  static async open(size: number, files: LayerFiles = hostFiles): Promise<VolumeLab> {
+    return new VolumeLab(await mkdtemp(join(tmpdir(), 'aenv-volume-')), size, files);
   }
 
   layer(uuid: string = randomUUID()): Promise<WritableLayer> {
@@ -54,6 +59,6 @@ export class VolumeLab implements AsyncDisposable {
   }
 
   #place(uuid: string) {
-    return { folder: join(this.folder, uuid), pendingPath: join(this.folder, `${uuid}.pending`) };
+    return { folder: join(this.folder, uuid), pendingPath: join(this.folder, `${uuid}.pending`), files: this.#files };
   }
 }

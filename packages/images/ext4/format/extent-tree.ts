@@ -8,7 +8,7 @@ const ROOT_ENTRIES = 4;
 /** A block has a header, entries and four bytes of checksum. */
 const BLOCK_ENTRIES = Math.floor((BLOCK_SIZE - ENTRY - 4) / ENTRY);
 /** longest run of an initialised extent */
-export const MAX_EXTENT = 32768;
+const MAX_EXTENT = 32768;
 
 /** Blocks that the tree of this many extents needs outside the inode. */
 export function treeBlocksFor(extents: number): number {

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { parseDigest } from '../../oci/digest.ts';
-import { CHUNK, MAX_BLOB, PART, PARTS_PER_CHUNK } from '../geometry.ts';
+import { CHUNK, MAX_BLOB, PARTS_PER_CHUNK } from '../geometry.ts';
 
 /**
  * The file `index` of a blob in the cache: a header, then one entry for each chunk, all of 512 bytes, so that a write of
@@ -87,11 +87,6 @@ export function decodeEntry(block: Buffer): ChunkParts | undefined {
 
 export function chunksOf(size: number): number {
   return Math.ceil(size / CHUNK);
-}
-
-/** Parts that a chunk has: fewer in the last one. */
-export function partsIn(chunk: number, size: number): number {
-  return Math.min(PARTS_PER_CHUNK, Math.ceil((size - chunk * CHUNK) / PART));
 }
 
 function setBit(block: Buffer, at: number, bit: number): void {
