@@ -41,7 +41,11 @@ function define(): void {
   before(async () => {
     host = await inventory({ folders: [] });
     daemon = await TestDaemon.start({
-      env: { AENV_NETWORK_SLOTS_LOW: String(READY_SLOTS), AENV_NETWORK_SLOTS_HIGH: String(READY_SLOTS) },
+      env: {
+        AENV_NETWORK_SLOTS_LOW: String(READY_SLOTS),
+        AENV_NETWORK_SLOTS_HIGH: String(READY_SLOTS),
+        AENV_SHUTDOWN_ACTION: 'pause',
+      },
     });
   });
   after(async () => {
@@ -89,7 +93,8 @@ function define(): void {
   });
 
   test('an orderly stop gives back everything that the host lent, and keeps no disk, socket or state file', async () => {
-    await createSandbox(daemon);
+    // It is paused by the stop; what of it is left are the files that it goes on from.
+    const { sandboxId } = await createSandbox(daemon);
     const { home, runtime } = daemon;
     assert.equal(await daemon.stop(), 0);
     let left: string[] = [];
@@ -103,7 +108,12 @@ function define(): void {
     const files = (await inventory({ folders: [home, runtime] })).filter(
       (line) => line.includes(home) || line.includes(runtime),
     );
-    for (const line of files) assert.doesNotMatch(line, /\/layers\/.|\/disks\/.|\.sock|daemon\.json|state\.json/);
+    for (const line of files) assert.doesNotMatch(line, /\/disks\/.|\.sock|daemon\.json|state\.json/);
+    await daemon.launch();
+    assert.equal((await daemon.api('DELETE', `/sandboxes/${sandboxId}`)).status, 204);
+    await daemon.stop();
+    const rest = (await inventory({ folders: [home] })).filter((line) => line.includes(home));
+    for (const line of rest) assert.doesNotMatch(line, /\/layers\/.|\/disks\/.|\/by-id\/c/);
     await daemon.launch();
   });
 }

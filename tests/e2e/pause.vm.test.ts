@@ -30,7 +30,7 @@ while True:
 let daemon: TestDaemon;
 let sandbox: Sandbox;
 before(async () => {
-  daemon = await TestDaemon.start();
+  daemon = await TestDaemon.start({ env: { AENV_SHUTDOWN_ACTION: 'pause' } });
   sandbox = await createSandbox(daemon);
   await sandbox.files.write('/root/counter.py', COUNTER, { user: 'root' });
   await sandbox.commands.run('python3 /root/counter.py', { background: true, timeoutMs: 0, user: 'root' });
@@ -101,12 +101,23 @@ test('the end of its time pauses a sandbox that asked for it, and traffic brings
   assert.equal(await other.kill(), true);
 });
 
-test('a paused sandbox outlives the daemon, goes on under the next one, and can be killed while it is paused', async () => {
+test('paused sandboxes outlive the daemon and stay so, what ran goes on by itself; a paused one can be killed', async () => {
   const id = sandbox.sandboxId;
   const before = await count();
+  const other = await createSandbox(daemon);
+  await other.commands.run('echo kept > /tmp/kept');
   assert.equal(await sandbox.pause(), true);
-  await daemon.stop();
+  const { endAt } = await detail(other.sandboxId);
+  assert.equal(await daemon.stop(), 0);
+  assert.doesNotMatch(await daemon.log(), /could not be paused/);
   await daemon.launch();
+  await until(async () => (await listed('running')).includes(other.sandboxId), {
+    ...{ timeoutMs: 60_000, what: 'what ran before the restart runs again' },
+  });
+  assert.ok(Date.parse((await detail(other.sandboxId)).endAt) >= Date.parse(endAt), 'its time stood still');
+  const again = await Sandbox.connect(other.sandboxId, connection());
+  assert.equal((await again.commands.run('cat /tmp/kept')).stdout, 'kept\n');
+  assert.equal(await again.kill(), true);
   assert.deepEqual(await listed('paused'), [id]);
   sandbox = await Sandbox.connect(id, connection());
   const after = await count();

@@ -80,6 +80,8 @@ export class TestDaemon implements AsyncDisposable {
         AENV_HOME: this.home,
         AENV_RUNTIME: this.runtime,
         AENV_LISTEN: '127.0.0.1:0',
+        // What a test leaves running is of no use to anybody, unless the test says so.
+        AENV_SHUTDOWN_ACTION: 'kill',
         ...this.#options.env,
       },
     });

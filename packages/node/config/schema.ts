@@ -92,6 +92,20 @@ export const ConfigSchema = z.strictObject({
       }),
     })
     .prefault({}),
+  shutdown: z
+    .strictObject({
+      action: key(z.enum(['pause', 'kill']), 'pause', {
+        kind: 'string',
+        meaning:
+          'what an orderly end of the daemon does with sandboxes that run: `pause`, and the next start lets them go on; ' +
+          '`kill`. One that cannot be paused is ended',
+      }),
+      timeoutSeconds: key(integer(0, 3600), 60, {
+        kind: 'integer',
+        meaning: 'time for these pauses, in seconds; sandboxes whose turn has not come by then are ended',
+      }),
+    })
+    .prefault({}),
   ledger: z
     .strictObject({
       keepEndedDays: key(integer(0, 3650), 7, {

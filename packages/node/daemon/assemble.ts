@@ -20,6 +20,7 @@ import { SingleKeyStore } from '../auth/key-store.ts';
 import { WatchedCertificate } from '../certificates/watched-certificate.ts';
 import type { Config } from '../config/schema.ts';
 import { createFrontDoor } from '../front-door/front-door.ts';
+import { forgetShutdownReport, writeShutdownReport } from '../host/daemon/shutdown-report.ts';
 import { findDaemon, stateFile } from '../host/daemon/state.ts';
 import { createMetrics } from '../observability/prometheus.ts';
 import { envdOverTcp } from '../sandboxes/envd-client/envd-client.ts';
@@ -86,6 +87,7 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   taken.add(() => ledger.close());
   await claimRuntimeFolder(folders);
   taken.add(() => rm(stateFile(config.runtime), { force: true }));
+  await forgetShutdownReport(config.runtime);
   const bootstrap = new SingleKeyStore((await loadApiKey(config.home, env)).key);
   const keys = new ApiKeys({ ledger: ledger.keys, bootstrap, clock, log });
   const metrics = createMetrics();
@@ -182,6 +184,7 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     ...{ templates, checkpoints, launch },
     limits: { ...config.limits, maxConcurrentStarts: config.limits.maxConcurrentStarts ?? availableParallelism() },
     keepEnded: { days: config.ledger.keepEndedDays, count: config.ledger.keepEnded },
+    shutdown: { action: config.shutdown.action, timeoutMs: config.shutdown.timeoutSeconds * 1000 },
     serialLogs,
     readAvailableMemory,
     observer: observatory,
@@ -213,12 +216,16 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   });
   // Together: requests that wait for a sandbox are answered because it ends.
   taken.add(async () => {
-    await Promise.all([frontDoor.close(), sandboxes.close()]);
+    const [report] = await Promise.all([sandboxes.close(), frontDoor.close()]);
+    await writeShutdownReport(config.runtime, report).catch((error: unknown) => {
+      log.warn('what the shutdown did could not be written down', { error });
+    });
   });
 
   sandboxes.takeUpPaused();
   signal.throwIfAborted();
   const { url } = await frontDoor.listen(config.listen);
+  sandboxes.bringBack();
   // So that the first client need not wait for it.
   void startPoints.of(templates.resolve(BASE.alias));
   if (certificate !== undefined) {

@@ -8,7 +8,7 @@ test('commands are read with their options', () => {
     ...{ name: 'up', foreground: false, listen: '0.0.0.0:1' },
   });
   assert.deepEqual(parseCommand(['up', '--foreground', '--config=c']), { name: 'up', foreground: true, config: 'c' });
-  assert.deepEqual(parseCommand(['down']), { name: 'down', timeoutSeconds: 60 });
+  assert.deepEqual(parseCommand(['down']), { name: 'down' });
   assert.deepEqual(parseCommand(['down', '--timeout', '5']), { name: 'down', timeoutSeconds: 5 });
   assert.deepEqual(parseCommand(['doctor', '--fix', '-o', 'json']), { name: 'doctor', fix: true, json: true });
   assert.deepEqual(parseCommand(['cert']), { name: 'cert' });

@@ -8,7 +8,7 @@ export type HostCommand =
       readonly listen?: string;
       readonly config?: string;
     }
-  | { readonly name: 'down'; readonly timeoutSeconds: number; readonly config?: string }
+  | { readonly name: 'down'; readonly timeoutSeconds?: number; readonly config?: string }
   | { readonly name: 'cert'; readonly domain?: string; readonly out?: string; readonly config?: string }
   | { readonly name: 'doctor'; readonly fix: boolean; readonly json: boolean; readonly config?: string };
 
@@ -24,8 +24,6 @@ export class UsageError extends Error {
     this.command = command;
   }
 }
-
-const DEFAULT_DOWN_SECONDS = 60;
 
 /** @throws UsageError */
 export function parseCommand(args: readonly string[]): HostCommand {
@@ -50,7 +48,8 @@ export function parseCommand(args: readonly string[]): HostCommand {
     }
     case 'down': {
       const { timeout, config } = options(name, rest, { timeout: { type: 'string' }, config: { type: 'string' } });
-      return { name, timeoutSeconds: seconds(timeout), ...text('config', config) };
+      const timeoutSeconds = seconds(timeout);
+      return { name, ...(timeoutSeconds === undefined ? {} : { timeoutSeconds }), ...text('config', config) };
     }
     case 'cert': {
       const { domain, out, config } = options(name, rest, {
@@ -85,8 +84,8 @@ function options<T extends OptionTypes>(command: HostCommandName, args: readonly
   }
 }
 
-function seconds(value: unknown): number {
-  if (value === undefined) return DEFAULT_DOWN_SECONDS;
+function seconds(value: unknown): number | undefined {
+  if (value === undefined) return undefined;
   const number = Number(value);
   if (!Number.isInteger(number) || number < 1 || number > 3600) {
     throw new UsageError('--timeout takes whole seconds from 1 to 3600', 'down');

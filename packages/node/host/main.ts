@@ -50,7 +50,7 @@ async function main(command: HostCommand): Promise<number> {
       await runUp(config, env, command.foreground);
       return 0;
     case 'down':
-      await down(config, command.timeoutSeconds, env, output);
+      await down(config, command.timeoutSeconds, output);
       return 0;
     case 'cert':
       await cert({

@@ -9,15 +9,16 @@ until it answers. Does nothing when it runs already. Needs root.
 
 Options:
   --detach        leave the daemon running and return (default)
-  --foreground    stay, with the daemon's log on the terminal; Ctrl-C ends it and its sandboxes
+  --foreground    stay, with the daemon's log on the terminal; Ctrl-C ends it as \`aenv down\` does
   --listen ADDR   address of the API, HOST:PORT or [IPV6]:PORT
   --config FILE   configuration file (TOML)`,
   down: `Usage: aenv down [--timeout SECONDS] [--config FILE]
 
-Ends the daemon of this host, and with it its sandboxes. Exits 0 when none runs.
+Ends the daemon of this host. Sandboxes that run are paused and go on at the next start, or are ended, as
+\`shutdown.action\` says; what became of them is printed. Exits 0 when no daemon runs.
 
 Options:
-  --timeout SECONDS   time to wait until it has ended (default 60)
+  --timeout SECONDS   time to wait until it has ended (default: \`shutdown.timeout_seconds\` and 30)
   --config FILE       configuration file (TOML)`,
   doctor: `Usage: aenv doctor [--fix] [--output table|json] [--config FILE]
 

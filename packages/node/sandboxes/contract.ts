@@ -147,6 +147,4 @@ export interface SandboxService {
    * @throws AenvError when no child was attempted: `sandbox_not_running`, `sandbox_paused`, `capacity_exhausted`, `no_space`
    */
   fork(sandboxId: string, options: ForkOptions): Promise<readonly Fork[]>;
-  /** Ends all that run with the reason `shutdown`, or pauses them, and stops the sweep. */
-  close(): Promise<void>;
 }

@@ -44,8 +44,9 @@ export class Ending {
   /**
    * Ends a sandbox that runs, starts or is paused. Traffic is cut before this returns; resolves when nothing of it is
    * left.
+   * @param message what the ledger says beside the reason
    */
-  async end(live: LiveSandbox, reason: EndRequest): Promise<void> {
+  async end(live: LiveSandbox, reason: EndRequest, message?: string): Promise<void> {
     const starting = live.lifecycle.state === 'creating' || live.lifecycle.state === 'resuming';
     const { checkpoint } = live.record;
     if (checkpoint !== undefined) live.resources.addFirst(() => this.#options.checkpoints.remove(checkpoint.id));
@@ -63,7 +64,7 @@ export class Ending {
       );
       return live.gone;
     }
-    await this.release(live);
+    await this.release(live, message);
   }
 
   /** The VM went by itself. */
@@ -77,9 +78,9 @@ export class Ending {
 
   /**
    * Gives back all that the sandbox holds, then makes it final.
-   * @param failure message of the start that failed, when it was that
+   * @param message of the start that failed, when it was that; else what there is to say of the end
    */
-  async release(live: LiveSandbox, failure?: string): Promise<void> {
+  async release(live: LiveSandbox, message?: string): Promise<void> {
     const { log, metrics, sandboxes } = this.#options;
     try {
       await this.#gate.run(() => live.resources.run(), never);
@@ -90,10 +91,10 @@ export class Ending {
       log.error('parts of a sandbox could not be removed', { sandboxId: live.id, error });
     }
     if (live.lifecycle.state === 'creating') {
-      live.apply({ type: 'failed', message: (failure ?? 'failed').slice(-MAX_MESSAGE) });
+      live.apply({ type: 'failed', message: (message ?? 'failed').slice(-MAX_MESSAGE) });
       this.#finish(live);
     } else if (live.lifecycle.state === 'killing') {
-      live.apply({ type: 'released' });
+      live.apply({ type: 'released', ...(message === undefined ? {} : { message: message.slice(-MAX_MESSAGE) }) });
       this.#finish(live);
     }
     if (!this.#unwritten.has(live)) sandboxes.delete(live);

@@ -22,6 +22,7 @@ import type {
 } from './contract.ts';
 import { Ending } from './ending.ts';
 import { sandboxNotFound, sandboxNotPaused, sandboxNotRunning, sandboxPaused } from './errors.ts';
+import { Expiry } from './expiry/expiry.ts';
 import { Forking } from './forking/forking.ts';
 import { serviceOf } from './guest-service/service-of.ts';
 import type { Launch, StartPoint } from './launch/launch.ts';
@@ -34,8 +35,10 @@ import { SandboxMetrics } from './metrics.ts';
 import { newRecord } from './new-record.ts';
 import type { SandboxObserver } from './observe/contract.ts';
 import { Pausing } from './pausing/pausing.ts';
+import { bringBack, comesBack } from './shutdown/comeback.ts';
+import type { ShutdownReport } from './shutdown/report.ts';
+import { Shutdown, type ShutdownPolicy } from './shutdown/shutdown.ts';
 import { Starting, type VmEnd } from './starting/starting.ts';
-import { Sweep } from './sweep.ts';
 
 export interface SandboxLimits extends AdmissionLimits {
   readonly maxConcurrentStarts: number;
@@ -51,6 +54,7 @@ export interface LifecycleOptions {
   readonly checkpoints: Checkpoints;
   readonly limits: SandboxLimits;
   readonly keepEnded: { readonly days: number; readonly count: number };
+  readonly shutdown: ShutdownPolicy;
   readonly serialLogs: SerialLogs;
   readonly readAvailableMemory: ReadAvailableMemory;
   readonly observer: SandboxObserver;
@@ -59,15 +63,10 @@ export interface LifecycleOptions {
   readonly metrics: Metrics;
 }
 
-const SWEEP_MS = 1_000;
-const PRUNE_MS = 3_600_000;
-const DAY_MS = 86_400_000;
 const MIN_REFRESH_SECONDS = 15;
 /** What a sandbox that traffic resumed lives at least, and at most. */
 const MIN_WAKE_SECONDS = 60;
 const MAX_WAKE_SECONDS = 3600;
-/** How long close() waits for VMs and namespaces to go; what is left then is found at the next start. */
-const CLOSE_MS = 20_000;
 
 function diskOf({ source }: Template): StartPoint {
   return { kind: 'disk', disk: { kind: 'layers', layers: diskLayers(source) } };
@@ -82,12 +81,11 @@ export class Sandboxes implements SandboxService {
   readonly #pausing: Pausing;
   readonly #starting: Starting;
   readonly #forking: Forking;
-  readonly #sweep: Sweep;
-  #closing: Promise<void> | undefined;
-  #nextPrune = 0;
+  readonly #expiry: Expiry;
+  #closing: Promise<ShutdownReport> | undefined;
+  #comingBack: Promise<void> = Promise.resolve();
 
   constructor(options: LifecycleOptions) {
-    const { log, clock } = options;
     this.#options = options;
     this.#metrics = new SandboxMetrics(options.metrics);
     this.#ending = new Ending({ ...options, sandboxes: this.routes, metrics: this.#metrics });
@@ -104,7 +102,7 @@ export class Sandboxes implements SandboxService {
       enter: (record) => this.#enter(record),
     });
     this.#metrics.observeStates(this.routes);
-    this.#sweep = new Sweep({ clock, log, intervalMs: SWEEP_MS, round: () => this.#round() });
+    this.#expiry = new Expiry({ ...shared, pausing: this.#pausing, ending: this.#ending });
   }
 
   async create(options: CreateSandbox): Promise<SandboxView> {
@@ -147,6 +145,8 @@ export class Sandboxes implements SandboxService {
     if (!memory) throw new AenvError('not_served', 'not served yet: pausing without the memory');
     const live = this.#find(sandboxId);
     await live.exclusive(async () => {
+      // For its client it runs: only the shutdown of a daemon came between.
+      if (comesBack(live)) return this.#pausing.stayDown(live);
       this.#requireRunning(live);
       await this.#pausing.pause(live);
     });
@@ -198,7 +198,17 @@ export class Sandboxes implements SandboxService {
     this.#metrics.observeStates(this.routes);
   }
 
-  close(): Promise<void> {
+  /** Lets those go on that an earlier daemon paused when it was shut down. In the background: close() ends it. */
+  bringBack(): void {
+    this.#comingBack = bringBack({
+      sandboxes: this.routes,
+      wake: (live) => this.#wake(live),
+      concurrency: this.#options.limits.maxConcurrentStarts,
+      log: this.#options.log,
+    });
+  }
+
+  close(): Promise<ShutdownReport> {
     this.#closing ??= this.#shutDown();
     return this.#closing;
   }
@@ -252,11 +262,18 @@ export class Sandboxes implements SandboxService {
     }
   }
 
-  /** Traffic waits for it. It lives on as long as it did before its last pause, at least a little. */
+  /**
+   * Traffic waits for it. It lives on as long as it did before its last pause, at least a little; after a shutdown it has
+   * what was left of its time.
+   */
   async #wake(live: LiveSandbox): Promise<void> {
     await live.exclusive(async () => {
       if (live.lifecycle.state === 'running') return;
       if (live.lifecycle.state !== 'paused') throw this.#notRunning(live);
+      if (comesBack(live)) {
+        await this.#resume(live, 0, { memory: true });
+        return;
+      }
       const { endAt, startedAt } = live.record;
       const seconds = Math.round((endAt.getTime() - startedAt.getTime()) / 1000);
       await this.#resume(live, Math.min(Math.max(seconds, MIN_WAKE_SECONDS), MAX_WAKE_SECONDS), { memory: true });
@@ -280,7 +297,7 @@ export class Sandboxes implements SandboxService {
       const from = { kind: 'checkpoint', id: checkpoint.id } as const;
       view = await this.#starting.start(live, {
         ...{ was: 'resuming', from, init: {} },
-        endAt: this.#inSeconds(timeoutSeconds),
+        endAt: this.#inSeconds(Math.max(timeoutSeconds, (checkpoint.leftMs ?? 0) / 1000)),
       });
     } catch (error) {
       if (live.lifecycle.state === 'resuming') await this.#pausing.stayPaused(live);
@@ -300,34 +317,6 @@ export class Sandboxes implements SandboxService {
     void this.#ending.lose(live, `the VM process ended ${how}: ${exit.lastLines}`);
   }
 
-  /** Everything that time asks for. Each sandbox is looked at again here, right before it is ended. */
-  #round(): void {
-    const now = this.#options.clock.now();
-    this.#ending.retryUnwritten();
-    for (const live of this.routes.all()) {
-      if (live.lifecycle.state !== 'running' || live.busy || live.record.endAt.getTime() > now) continue;
-      void this.#expire(live);
-    }
-    if (now >= this.#nextPrune) {
-      this.#nextPrune = now + PRUNE_MS;
-      const { days, count } = this.#options.keepEnded;
-      this.#options.ledger.prune(new Date(now - days * DAY_MS), count);
-    }
-  }
-
-  /** Its time is over: it is paused where that was asked for. A pause that fails is tried again in the next round. */
-  async #expire(live: LiveSandbox): Promise<void> {
-    if (live.record.onTimeout === 'kill') return await this.#ending.end(live, 'expired');
-    await live
-      .exclusive(async () => {
-        const due = live.record.endAt.getTime() <= this.#options.clock.now();
-        if (live.lifecycle.state === 'running' && due) await this.#pausing.pause(live);
-      })
-      .catch((error: unknown) => {
-        this.#options.log.error('a sandbox whose time is over could not be paused', { sandboxId: live.id, error });
-      });
-  }
-
   /** What is under way comes first, except a start, which is broken off. */
   async #end(live: LiveSandbox, reason: EndRequest): Promise<void> {
     const { state } = live.lifecycle;
@@ -339,22 +328,17 @@ export class Sandboxes implements SandboxService {
     });
   }
 
-  async #shutDown(): Promise<void> {
-    await this.#sweep.close();
-    const ends = this.routes.all().map((live) => {
-      const { state } = live.lifecycle;
-      if (state === 'paused') return undefined;
-      return isFinal(state) ? live.gone : this.#end(live, 'shutdown');
-    });
-    const timeout = new AbortController();
-    const limit = this.#options.clock.sleep(CLOSE_MS, timeout.signal).then(
-      () =>
-        this.#options.log.error('sandboxes did not end in time', { left: this.routes.all().map((live) => live.id) }),
-      () => {},
-    );
-    await Promise.race([Promise.all(ends), limit]);
-    timeout.abort();
+  async #shutDown(): Promise<ShutdownReport> {
+    await this.#expiry.close();
+    const { shutdown, limits, clock, log } = this.#options;
+    const report = await new Shutdown({
+      ...{ sandboxes: this.routes, pausing: this.#pausing, ending: this.#ending, clock, log },
+      policy: shutdown,
+      concurrency: limits.maxConcurrentStarts,
+    }).run();
+    await this.#comingBack;
     this.#ending.retryUnwritten();
+    return report;
   }
 
   #find(sandboxId: string): LiveSandbox {

@@ -35,6 +35,8 @@ export interface SandboxRecord extends SandboxView {
 export interface CheckpointRef {
   readonly id: string;
   readonly memory: boolean;
+  /** set when a shutdown paused it, so that the next start lets it go on: what was left of its time to live, in `ms` */
+  readonly leftMs?: number;
 }
 
 /** States in which a sandbox holds, or may hold, resources of the host. */

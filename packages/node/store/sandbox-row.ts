@@ -33,7 +33,12 @@ const Vm = z.object({
   memoryBase: z.string().default(''),
 });
 
-const Checkpoint = z.object({ v: z.literal(1), id: z.string(), memory: z.boolean() });
+const Checkpoint = z.object({
+  v: z.literal(1),
+  id: z.string(),
+  memory: z.boolean(),
+  leftMs: z.int().min(0).exactOptional(),
+});
 
 const Row = z.object({
   sandbox_id: z.string(),

@@ -1,4 +1,4 @@
-// Stands for the daemon in tests of `up` and `down`: answers health and a list of sandboxes, behaves as FAKE_DAEMON says.
+// Stands for the daemon in tests of `up` and `down`: answers health, behaves as FAKE_DAEMON says.
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 
@@ -13,8 +13,7 @@ if (behaviour === 'fails') {
 
 const server = createServer((request, response) => {
   if (request.url === '/health') response.writeHead(behaviour === 'sick' ? 500 : 204).end();
-  else if (request.headers['x-api-key'] === 'the-key') response.end(JSON.stringify([{}, {}]));
-  else response.writeHead(401).end('{}');
+  else response.writeHead(404).end();
 });
 server.listen(0, '127.0.0.1', () => {
   const startTime = Number(readFileSync('/proc/self/stat', 'utf8').split(') ')[1]?.split(' ')[19]);
@@ -26,5 +25,11 @@ server.listen(0, '127.0.0.1', () => {
   console.log(JSON.stringify({ level: 'info', msg: 'listening' }));
 });
 process.on('SIGTERM', () => {
-  if (behaviour !== 'stubborn') process.exit(0);
+  if (behaviour === 'stubborn') return;
+  if (behaviour === 'busy') {
+    const failures = [{ sandboxId: 'ic', reason: 'no space left' }];
+    const report = { pid: process.pid, paused: ['ia', 'ib'], ended: ['ic'], failures, left: ['id'] };
+    writeFileSync(`${runtime}/shutdown.json`, JSON.stringify(report));
+  }
+  process.exit(0);
 });

@@ -39,7 +39,8 @@ export class LiveSandboxes implements RouteDirectory {
     if (live === undefined) return { kind: 'unknown' };
     const { state } = live.lifecycle;
     if (state === 'running' && live.target !== undefined) return { kind: 'running', target: live.target };
-    const asleep = live.record.autoResume && (state === 'paused' || state === 'resuming' || state === 'pausing');
+    const wakes = live.record.autoResume || live.record.checkpoint?.leftMs !== undefined;
+    const asleep = wakes && (state === 'paused' || state === 'resuming' || state === 'pausing');
     return { kind: 'unavailable', state, ...(asleep ? { wake: () => this.#wake(live) } : {}) };
   }
 

@@ -27,6 +27,11 @@ export interface PausingOptions {
 /** What of the host a paused sandbox does not hold. */
 const RELEASED = { slotIndex: null, netns: null, volumeId: null, vm: null, incarnation: null } as const;
 
+export interface PauseMark {
+  /** the next start of the daemon lets it go on; its time to live stands still until then */
+  readonly comesBack?: boolean;
+}
+
 /** How sandboxes go from running to paused, and back to paused when a resume fails. Called in the sandbox's turn. */
 export class Pausing {
   readonly #options: PausingOptions;
@@ -39,11 +44,12 @@ export class Pausing {
    * Traffic goes first; then the machine is captured, and only when that is durable does the row say so. If it fails, the
    * sandbox runs on as if nothing had been.
    */
-  async pause(live: LiveSandbox): Promise<void> {
+  async pause(live: LiveSandbox, { comesBack = false }: PauseMark = {}): Promise<void> {
     const { sandboxes, observer, checkpoints, clock, log, metrics } = this.#options;
     const machine = machineOf(live);
-    const checkpoint: CheckpointRef = { id: newCheckpointId(), memory: true };
     const begin = clock.now();
+    const leftMs = Math.max(0, live.record.endAt.getTime() - begin);
+    const checkpoint: CheckpointRef = { id: newCheckpointId(), memory: true, ...(comesBack ? { leftMs } : {}) };
     this.#write(live, 'running', { state: 'pausing', checkpoint });
     live.apply({ type: 'pause' });
     sandboxes.withdraw(live);
@@ -61,6 +67,13 @@ export class Pausing {
     await this.#letGo(live);
     metrics.observeStates(sandboxes);
     log.info('sandbox paused', { sandboxId: live.id, ms: clock.now() - begin });
+  }
+
+  /** It was to come back, and stays paused instead. */
+  stayDown(live: LiveSandbox): void {
+    if (live.record.checkpoint === undefined) return;
+    const { leftMs: _left, ...checkpoint } = live.record.checkpoint;
+    this.#write(live, 'paused', { checkpoint });
   }
 
   /** A resume failed: all that it took goes, and the sandbox is paused as before. */

@@ -1,0 +1,69 @@
+import type { Clock } from '@aenv/platform/clock/clock.ts';
+import type { Logger } from '@aenv/platform/observability/logger.ts';
+import type { SandboxLedger } from '../../store/sandbox-ledger.ts';
+import type { Ending } from '../ending.ts';
+import type { LiveSandbox } from '../live/live-sandbox.ts';
+import type { LiveSandboxes } from '../live/live-sandboxes.ts';
+import type { Pausing } from '../pausing/pausing.ts';
+import { Sweep } from './sweep.ts';
+
+export interface ExpiryOptions {
+  readonly ledger: SandboxLedger;
+  readonly sandboxes: LiveSandboxes;
+  readonly ending: Ending;
+  readonly pausing: Pausing;
+  readonly keepEnded: { readonly days: number; readonly count: number };
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+const SWEEP_MS = 1_000;
+const PRUNE_MS = 3_600_000;
+const DAY_MS = 86_400_000;
+
+/** Everything that time asks for: ends and pauses that are due, and rows that are old. Begins when it is made. */
+export class Expiry {
+  readonly #options: ExpiryOptions;
+  readonly #sweep: Sweep;
+  #nextPrune = 0;
+
+  constructor(options: ExpiryOptions) {
+    const { clock, log } = options;
+    this.#options = options;
+    this.#sweep = new Sweep({ clock, log, intervalMs: SWEEP_MS, round: () => this.#round() });
+  }
+
+  async close(): Promise<void> {
+    await this.#sweep.close();
+  }
+
+  /** Each sandbox is looked at again here, right before it is ended. */
+  #round(): void {
+    const { clock, ending, sandboxes } = this.#options;
+    const now = clock.now();
+    ending.retryUnwritten();
+    for (const live of sandboxes.all()) {
+      if (live.lifecycle.state !== 'running' || live.busy || live.record.endAt.getTime() > now) continue;
+      void this.#expire(live);
+    }
+    if (now >= this.#nextPrune) {
+      this.#nextPrune = now + PRUNE_MS;
+      const { days, count } = this.#options.keepEnded;
+      this.#options.ledger.prune(new Date(now - days * DAY_MS), count);
+    }
+  }
+
+  /** Its time is over: it is paused where that was asked for. A pause that fails is tried again in the next round. */
+  async #expire(live: LiveSandbox): Promise<void> {
+    const { ending, pausing, clock, log } = this.#options;
+    if (live.record.onTimeout === 'kill') return await ending.end(live, 'expired');
+    await live
+      .exclusive(async () => {
+        const due = live.record.endAt.getTime() <= clock.now();
+        if (live.lifecycle.state === 'running' && due) await pausing.pause(live);
+      })
+      .catch((error: unknown) => {
+        log.error('a sandbox whose time is over could not be paused', { sandboxId: live.id, error });
+      });
+  }
+}
