@@ -3,21 +3,24 @@ import { glob } from 'node:fs/promises';
 export interface Suite {
   readonly name: string;
   readonly files: readonly string[];
-  /** test files run at once */
+  /** processes of tests at once */
   readonly concurrency: number;
+  /** test files that share a process */
+  readonly filesAtOnce: number;
   /** whether this suite is expected to boot virtual machines */
   readonly bootsVms: boolean;
-  /** limit of `ms` for one test file */
+  /** limit of `ms` for a test file */
   readonly timeoutMs: number;
 }
 
 const isVm = (file: string) => file.endsWith('.vm.test.ts');
 const E2E = 'tests/e2e/';
 const COMPAT = 'tests/compat/';
+/** Under emulation a machine fills a core. */
+const ALONE = { concurrency: 1, filesAtOnce: 1 };
 
 /**
- * The suites in the order in which they run. Those that boot virtual machines run one file at a time: under emulation a
- * machine fills a core.
+ * The suites in the order in which they run. Those that boot virtual machines run one file at a time.
  * @param wanted names of suites, or paths of test files, to run instead of everything
  */
 export async function findSuites(wanted: readonly string[]): Promise<Suite[]> {
@@ -32,22 +35,22 @@ export async function findSuites(wanted: readonly string[]): Promise<Suite[]> {
     suite(
       'fast',
       files.filter((file) => !isVm(file)),
-      { concurrency: 2, bootsVms: false, timeoutMs: 120_000 },
+      { concurrency: 2, filesAtOnce: 24, bootsVms: false, timeoutMs: 120_000 },
     ),
     suite(
       'host and rooms',
       files.filter((file) => isVm(file) && !file.startsWith(E2E) && !file.startsWith(COMPAT)),
-      { concurrency: 1, bootsVms: true, timeoutMs: 300_000 },
+      { ...ALONE, bootsVms: true, timeoutMs: 300_000 },
     ),
     suite(
       'end to end',
       files.filter((file) => isVm(file) && file.startsWith(E2E)),
-      { concurrency: 1, bootsVms: true, timeoutMs: process.env.AENV_SOAK === '1' ? 3_600_000 : 1_200_000 },
+      { ...ALONE, bootsVms: true, timeoutMs: process.env.AENV_SOAK === '1' ? 3_600_000 : 1_200_000 },
     ),
     suite(
       'compatibility',
       files.filter((file) => isVm(file) && file.startsWith(COMPAT)),
-      { concurrency: 1, bootsVms: true, timeoutMs: 1_800_000 },
+      { ...ALONE, bootsVms: true, timeoutMs: 1_800_000 },
     ),
   ];
   // Published clients take a quarter of an hour: `make compat` asks for them by name.
@@ -55,7 +58,7 @@ export async function findSuites(wanted: readonly string[]): Promise<Suite[]> {
   const named = all.filter((candidate) => wanted.includes(candidate.name));
   const paths = wanted.filter((word) => word.endsWith('.test.ts'));
   if (paths.length > 0) {
-    named.push(suite('chosen files', paths, { concurrency: 1, bootsVms: paths.some(isVm), timeoutMs: 3_600_000 }));
+    named.push(suite('chosen files', paths, { ...ALONE, bootsVms: paths.some(isVm), timeoutMs: 3_600_000 }));
   }
   if (named.length === 0) throw new Error(`no suite of that name; there are: ${all.map((s) => s.name).join(', ')}`);
   return named;

@@ -64,10 +64,12 @@ for (const [name, Client] of [
       await commands.sendStdin(cat.pid, 'typed');
       await commands.closeStdin(cat.pid);
       assert.equal((await cat.wait()).stdout, 'typed');
-      const sleeper = await commands.run('sleep 0.5; echo later', { background: true });
-      assert.ok((await commands.list()).some(({ pid }) => pid === sleeper.pid));
-      await sleeper.disconnect();
-      assert.equal((await (await commands.connect(sleeper.pid)).wait()).stdout, 'later\n');
+      const patient = await commands.run('read -r line; echo "later $line"', { background: true, stdin: true });
+      assert.ok((await commands.list()).some(({ pid }) => pid === patient.pid));
+      await patient.disconnect();
+      const again = await commands.connect(patient.pid);
+      await commands.sendStdin(patient.pid, 'on\n');
+      assert.equal((await again.wait()).stdout, 'later on\n');
       const victim = await commands.run('sleep 99', { background: true });
       assert.equal(await commands.kill(victim.pid), true);
       await assert.rejects(victim.wait(), /signal: killed/);
