@@ -61,6 +61,11 @@ export interface BlockStore {
    * @throws AenvError `no_space`, `layer_corrupt`, `block_daemon_failed`
    */
   create(id: string, disk: NewDisk): Promise<BlockDevice>;
+  /**
+   * A volume that was made by an earlier process and is served still.
+   * @throws AenvError when there is none
+   */
+  open(id: string): Promise<BlockDevice>;
   /** Ids of all volumes on disk, also those that no sandbox owns any more. */
   list(): Promise<string[]>;
   remove(id: string): Promise<void>;

@@ -71,6 +71,37 @@ await inPrivateHost(import.meta.url, () => {
     assert.equal(await inventory(), empty);
   });
 
+  test('slots of a killed daemon in which VMs run on are taken over with their addresses, and go when they are released', async () => {
+    const empty = await inventory();
+    const runtimeDir = join(folder, 'adopted');
+    await crash(runtimeDir);
+    const [first, second] = [1, 2].map((index) => instanceNames(tagOf(runtimeDir)).netnsPath(index));
+    assert.ok(first !== undefined && second !== undefined);
+    const rules = async () => (await run(['nsenter', `--net=${first}`, 'nft', 'list', 'ruleset'])).stdout;
+    const before = await rules();
+    // The second one has no VM any more, the third never was.
+    const keep = new Map([first, '/run/netns/aenv-none-3'].map((path) => [path, open] as const));
+    const network = await startNetwork({ runtimeDir, keep });
+    assert.deepEqual(
+      [network.range, network.tag, [...network.kept.keys()]],
+      ['10.200.0.0/20', tagOf(runtimeDir), [first]],
+    );
+    assert.ok(!(await run(['ip', 'netns', 'list'])).stdout.includes(second.slice('/run/netns/'.length)));
+    const slot = network.kept.get(first);
+    assert.ok(slot);
+    assert.deepEqual([slot.index, slot.hostAddress, network.pool.stats().inUse], [1, '10.200.0.6', 1]);
+    assert.equal(await rules(), before);
+    const other = await network.pool.acquire(open);
+    assert.notEqual(other.index, slot.index);
+    await network.pool.setPolicy(slot, { internet: false });
+    assert.notEqual(await rules(), before);
+    await network.pool.release(slot);
+    assert.ok(!(await run(['ip', 'netns', 'list'])).stdout.includes(first.slice('/run/netns/'.length)));
+    await network.close();
+    assert.equal(await isForwarding(), false);
+    assert.equal(await inventory(), empty);
+  });
+
   test('two instances that start together take different names and ranges, and the last one cleans up', async () => {
     const empty = await inventory();
     const [a, b] = await Promise.all([startNetwork(), startNetwork()]);

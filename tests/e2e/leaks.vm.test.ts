@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { inPrivateHost } from '@aenv/network/testing/private-host.ts';
+import { openLedger } from '@aenv/node/store/ledger.ts';
+import { killAndWait } from '@aenv/platform/process/identity.ts';
+import { Sandbox } from 'e2b';
 import { createSandbox } from '../harness/client.ts';
 import { TestDaemon } from '../harness/daemon.ts';
 import { difference, inventory } from '../harness/inventory.ts';
@@ -73,23 +76,53 @@ function define(): void {
     await leavesNothing(before, 'the same inventory as before');
   });
 
-  test('a crash with three sandboxes running leaves nothing after the next start, and says what was lost', async () => {
+  test('sandboxes outlive a crash with all that they hold; one whose VM is gone is lost; nothing is left when they end', async () => {
     const before = await look();
-    const ids = (await Promise.all([1, 2, 3].map(() => createSandbox(daemon)))).map((sandbox) => sandbox.sandboxId);
+    const sandboxes = await Promise.all([1, 2, 3].map(() => createSandbox(daemon)));
+    const ids = sandboxes.map((sandbox) => sandbox.sandboxId);
+    const [kept = '', other = '', lost = ''] = ids;
+    const tell = 'echo $$ > /run/pid; while true; do sleep 1; done';
+    await sandboxes[0]?.commands.run(tell, { background: true, timeoutMs: 0, user: 'root' });
+    const bootId = 'cat /proc/sys/kernel/random/boot_id';
+    const boot = (await sandboxes[1]?.commands.run(bootId))?.stdout;
     await daemon.crash();
+    await killVmOf(lost);
     await daemon.launch();
+    const list = (await (await daemon.api('GET', '/v2/sandboxes')).json()) as { sandboxID: string; state: string }[];
+    assert.deepEqual(
+      list.map(({ sandboxID, state }) => `${sandboxID} ${state}`).sort(),
+      [`${kept} running`, `${other} running`].sort(),
+    );
+    const connection = { apiUrl: daemon.url, sandboxUrl: daemon.url, apiKey: daemon.apiKey };
+    const first = await Sandbox.connect(kept, connection);
+    const second = await Sandbox.connect(other, connection);
+    const alive = await first.commands.run('kill -0 $(cat /run/pid) && echo alive', { user: 'root' });
+    assert.equal(alive.stdout, 'alive\n');
+    assert.equal((await second.commands.run(bootId)).stdout, boot);
+    // The disk is there, and names are answered through the same slot.
+    await second.commands.run('head -c 5000000 /dev/urandom > /root/file && sync', { user: 'root' });
+    assert.equal(await second.pause(), true);
+    await second.connect();
+    assert.equal((await second.commands.run('stat -c %s /root/file', { user: 'root' })).stdout, '5000000\n');
+
+    const answer = await daemon.api('GET', `/sandboxes/${lost}`);
+    assert.equal(answer.status, 404);
+    assert.match(JSON.stringify(await answer.json()), /lost.*daemon_crashed|daemon_crashed.*lost/);
+    assert.deepEqual([await first.kill(), await second.kill()], [true, true]);
     await fullPool();
     await leavesNothing(before, 'the same inventory as before the crash');
-    for (const id of ids) {
-      const answer = await daemon.api('GET', `/sandboxes/${id}`);
-      assert.equal(answer.status, 404);
-      const body = (await answer.json()) as { code: number; message: string };
-      assert.equal(body.code, 404);
-      assert.match(body.message, /lost/);
-      assert.match(JSON.stringify(body), /daemon_crashed/);
-    }
-    const list = (await (await daemon.api('GET', '/v2/sandboxes')).json()) as unknown[];
-    assert.deepEqual(list, []);
+  });
+
+  test('with `recovery.action = "remove"` nothing of a crash is left after the next start, and it says what was lost', async () => {
+    const before = await look();
+    const { sandboxId } = await createSandbox(daemon);
+    await daemon.crash();
+    await daemon.launch({ AENV_RECOVERY_ACTION: 'remove' });
+    await fullPool();
+    await leavesNothing(before, 'the same inventory as before the crash');
+    const answer = await daemon.api('GET', `/sandboxes/${sandboxId}`);
+    assert.match(JSON.stringify(await answer.json()), /daemon_crashed/);
+    assert.deepEqual(await (await daemon.api('GET', '/v2/sandboxes')).json(), []);
   });
 
   test('an orderly stop gives back everything that the host lent, and keeps no disk, socket or state file', async () => {
@@ -116,6 +149,14 @@ function define(): void {
     for (const line of rest) assert.doesNotMatch(line, /\/layers\/.|\/disks\/.|\/by-id\/c/);
     await daemon.launch();
   });
+}
+
+/** Ends the VM of a sandbox while no daemon looks. */
+async function killVmOf(sandboxId: string): Promise<void> {
+  const ledger = openLedger(daemon.home);
+  const vm = ledger.sandboxes.get(sandboxId)?.vm;
+  ledger.close();
+  assert.ok(vm !== undefined && (await killAndWait(vm.process)));
 }
 
 /** Waits until the pool of slots is as full as it ever gets. */

@@ -69,8 +69,8 @@ export class TestDaemon implements AsyncDisposable {
     };
   }
 
-  /** Starts the process (again, after a crash) and waits until the API answers. */
-  async launch(): Promise<void> {
+  /** Starts the process (again, after a crash) and waits until the API answers. @param env for this time only */
+  async launch(env: Readonly<Record<string, string>> = {}): Promise<void> {
     await using log = await open(this.logFile, 'a');
     const child = spawn(process.execPath, ['packages/node/main.ts'], {
       stdio: ['ignore', log.fd, log.fd],
@@ -83,6 +83,7 @@ export class TestDaemon implements AsyncDisposable {
         // What a test leaves running is of no use to anybody, unless the test says so.
         AENV_SHUTDOWN_ACTION: 'kill',
         ...this.#options.env,
+        ...env,
       },
     });
     this.#child = child;

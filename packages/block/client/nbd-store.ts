@@ -33,6 +33,10 @@ export function createNbdStore(options: NbdStoreOptions): BlockStore {
   async function create(id: string, { origin, sizeBytes, durability = 'relaxed' }: NewDisk): Promise<BlockDevice> {
     const from = origin.kind === 'snapshot' ? origin : { kind: 'layers' as const, layers: origin.layers.map(layerOf) };
     await daemon.call('create', { disk: id, origin: from, sizeBytes, durability });
+    return deviceOf(id, sizeBytes);
+  }
+
+  function deviceOf(id: string, sizeBytes: number): BlockDevice {
     return new NbdDisk(
       id,
       sizeBytes,
@@ -58,6 +62,7 @@ export function createNbdStore(options: NbdStoreOptions): BlockStore {
 
   return {
     create,
+    open: async (id) => deviceOf(id, (await daemon.call('stat', { disk: id })).sizeBytes),
     remove,
     list: async () => (await daemon.call('list', {})).disks,
     layersOf: async (snapshot) => {

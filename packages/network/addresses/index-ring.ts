@@ -24,6 +24,13 @@ export class IndexRing {
     return this.#last;
   }
 
+  /** Takes exactly this number. @returns whether it was free */
+  claim(index: number): boolean {
+    if (index < 1 || index > this.capacity || this.#out.has(index)) return false;
+    this.#out.add(index);
+    return true;
+  }
+
   give(index: number): void {
     this.#out.delete(index);
   }

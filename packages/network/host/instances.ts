@@ -62,6 +62,12 @@ export async function claimTag(runtimeDir: string, wanted?: string): Promise<str
   throw new AenvError('network_exhausted', 'the tags of this instance are in use by other instances', { cause: last });
 }
 
+/** Goes on with a tag that an earlier daemon of the folder took; its table is made again where it was flushed. */
+export async function keepTag(runtimeDir: string, tag: string): Promise<void> {
+  const { table } = instanceNames(tag);
+  await nftApply(`add table inet ${table}\nadd chain inet ${table} ${ownerChain(runtimeDir)}\n`);
+}
+
 /**
  * The tags whose remains belong to this folder: those of its tables, and the first tag that it would take (or the one
  * that is fixed for it) unless another folder has that.

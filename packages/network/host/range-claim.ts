@@ -21,3 +21,8 @@ export async function claimRange(pool: Cidr, names: InstanceNames): Promise<Cidr
   ]);
   return range;
 }
+
+/** The address of the forwarder in a range that was claimed by an earlier daemon, in case somebody has taken it away. */
+export async function keepRange(range: Cidr, names: InstanceNames): Promise<void> {
+  await ipBatch([`addr replace ${dnsAddressOf(range)}/32 dev lo label ${names.addressLabel}`]);
+}

@@ -71,6 +71,22 @@ export class WatermarkPool implements SlotPool {
     this.#pump();
   }
 
+  /**
+   * Takes over a slot in which a VM of an earlier daemon runs; it is in use from then on. To be called before `start`.
+   * @throws AenvError `network_exhausted` when there is no such number, `host_command_failed` when the slot is not whole
+   */
+  async adopt(index: number, policy: EgressPolicy): Promise<NetworkSlot> {
+    if (!this.#indices.claim(index)) throw new AenvError('network_exhausted', `there is no network slot ${index}`);
+    try {
+      const slot = await this.#options.maker.adopt(index, policy);
+      this.#lease(slot).policy = policy;
+      return slot;
+    } catch (error) {
+      this.#indices.give(index);
+      throw error;
+    }
+  }
+
   async acquire(policy: EgressPolicy, signal?: AbortSignal): Promise<NetworkSlot> {
     signal?.throwIfAborted();
     if (this.#closed !== undefined) throw shuttingDown();

@@ -87,6 +87,9 @@ export function slotRuleset(input: SlotRulesetInput): string {
   );
 }
 
+/** To come before `slotRuleset` in a namespace that has those rules already, in the same transaction. */
+export const FORGET_DENIED = `flush set inet ${TABLE} denied\n`;
+
 /** Replaces what the policy allows, in one transaction. */
 export function policyScript(policy: EgressPolicy): string {
   return tableScript(TABLE, { egress: { rules: [policy.internet ? 'accept' : 'goto refuse'] } });

@@ -9,13 +9,15 @@ import { ipBatch, nftApply } from '../host/commands.ts';
 import type { InstanceNames } from '../host/names.ts';
 import { removeNamed } from '../host/removal.ts';
 import type { EgressPolicy } from './contract.ts';
-import { policyScript, slotRuleset, TAP, UPLINK } from './ruleset.ts';
+import { FORGET_DENIED, policyScript, slotRuleset, TAP, UPLINK } from './ruleset.ts';
 
 /** Makes and removes what a slot consists of. The pool decides when. */
 export interface SlotMaker {
   /** A slot whose policy is `{ internet: true }`, so that the usual acquire costs nothing. Nothing is left when it throws. */
   build(index: number): Promise<NetworkSlot>;
   apply(slot: NetworkSlot, policy: EgressPolicy): Promise<void>;
+  /** The slot of an earlier daemon whose namespace is there still, with today's rules and this policy in force. */
+  adopt(index: number, policy: EgressPolicy): Promise<NetworkSlot>;
   /** Removes slots, also such that are half gone. */
   destroy(slots: readonly NetworkSlot[]): Promise<void>;
 }
@@ -59,7 +61,6 @@ export class HostSlotMaker implements SlotMaker {
     const { gateway, slot } = slotAddresses(range, index);
     const link = names.link(index);
     const netns = names.netns(index);
-    const path = names.netnsPath(index);
     const uid = uidBase + index;
 
     const tap =
@@ -106,7 +107,21 @@ export class HostSlotMaker implements SlotMaker {
     ];
     await ipBatch(commands, folder);
     rollback.keep();
-    return { index, netns: path, tap: TAP, hostAddress: slot, uid };
+    return this.#slot(index);
+  }
+
+  async adopt(index: number, policy: EgressPolicy): Promise<NetworkSlot> {
+    const slot = this.#slot(index);
+    // The daemon before may have listened on another port for names, or known other ranges to deny.
+    const rules = slotRuleset({ ...this.#options, slotAddress: slot.hostAddress });
+    await nftApply(FORGET_DENIED + rules + policyScript(policy), slot.netns);
+    return slot;
+  }
+
+  #slot(index: number): NetworkSlot {
+    const { names, range, uidBase } = this.#options;
+    const { slot } = slotAddresses(range, index);
+    return { index, netns: names.netnsPath(index), tap: TAP, hostAddress: slot, uid: uidBase + index };
   }
 
   async apply(slot: NetworkSlot, policy: EgressPolicy): Promise<void> {

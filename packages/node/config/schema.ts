@@ -106,6 +106,16 @@ export const ConfigSchema = z.strictObject({
       }),
     })
     .prefault({}),
+  recovery: z
+    .strictObject({
+      action: key(z.enum(['adopt', 'remove']), 'adopt', {
+        kind: 'string',
+        meaning:
+          'what the start after a crash does with microVMs that have outlived the daemon: `adopt`, their sandboxes run on; ' +
+          '`remove`, they are lost',
+      }),
+    })
+    .prefault({}),
   ledger: z
     .strictObject({
       keepEndedDays: key(integer(0, 3650), 7, {

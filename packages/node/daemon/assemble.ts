@@ -1,10 +1,8 @@
 import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import type { BlockStore } from '@aenv/block/contract.ts';
 import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
-import { removeStrays } from '@aenv/network/host/instance-removal.ts';
 import { createNetwork } from '@aenv/network/network.ts';
 import { systemClock } from '@aenv/platform/clock/clock.ts';
 import { writeDurable } from '@aenv/platform/files/durable.ts';
@@ -23,6 +21,7 @@ import { createFrontDoor } from '../front-door/front-door.ts';
 import { forgetShutdownReport, writeShutdownReport } from '../host/daemon/shutdown-report.ts';
 import { findDaemon, stateFile } from '../host/daemon/state.ts';
 import { createMetrics } from '../observability/prometheus.ts';
+import { adoptAll } from '../sandboxes/adoption/adopt.ts';
 import { envdOverTcp } from '../sandboxes/envd-client/envd-client.ts';
 import { createStartService } from '../sandboxes/guest-service/start-service.ts';
 import { createBootVm, createRestoreVm } from '../sandboxes/launch/boot-vm.ts';
@@ -32,13 +31,11 @@ import { readAvailableMemory } from '../sandboxes/limits/memory.ts';
 import { ConsoleTail } from '../sandboxes/observe/console-tail.ts';
 import { askGuestOverTcp } from '../sandboxes/observe/guest-report.ts';
 import { Observatory } from '../sandboxes/observe/observatory.ts';
-import { recover } from '../sandboxes/recovery/recover.ts';
 import { Sandboxes } from '../sandboxes/service.ts';
-import { hasCheckpoint, NodeCheckpoints } from '../snapshots/checkpoints.ts';
+import { NodeCheckpoints } from '../snapshots/checkpoints.ts';
 import { SnapshotCollector } from '../snapshots/collector.ts';
-import type { SnapshotRepository } from '../snapshots/contract.ts';
 import { sweepSnapshots } from '../snapshots/sweep.ts';
-import { type Ledger, openLedger } from '../store/ledger.ts';
+import { openLedger } from '../store/ledger.ts';
 import { BASE } from '../templates/base.ts';
 import { Builds } from '../templates/builds/builds.ts';
 import { BUILTINS } from '../templates/builtin/builtins.ts';
@@ -48,6 +45,7 @@ import { Templates } from '../templates/service.ts';
 import { layersOf, loadAssets } from './assets.ts';
 import { type Folders, foldersOf, makeFolders } from './folders.ts';
 import { openImageTemplates } from './image-templates.ts';
+import { recoverHost, slotsOf } from './recovery.ts';
 import { createStartPoints, openSnapshots } from './snapshots.ts';
 import { openStorage } from './storage.ts';
 import { prepareVms } from './vms.ts';
@@ -110,13 +108,14 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   const { volumes } = storage;
   const repository = await openSnapshots(folders, clock, log);
   taken.add(() => repository.close());
-  await recoverHost(folders, ledger, volumes, repository, log);
+  const running = await recoverHost({ config, folders, ledger, volumes, repository, log });
   const network = await createNetwork({
     runtimeDir: config.runtime,
     uidBase: config.network.uidBase,
     low: config.network.slotsLow,
     high: config.network.slotsHigh,
     alwaysDeniedCidrs: config.network.alwaysDeniedCidrs,
+    keep: slotsOf(running),
     ...(config.network.cidr === undefined ? {} : { cidr: config.network.cidr }),
     ...{ clock, log, metrics },
   });
@@ -172,12 +171,20 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     ...{ config, vms, launch, volumes, repository, clock, log, signal: capturing },
   });
   taken.add(() => startPoints.close());
-  // No VM runs yet. What paused sandboxes and templates are continued from stays.
+  const adopted = await adoptAll(
+    {
+      ...{ ledger: ledger.sandboxes, driver: vms.driver, volumes, checkpoints, clock, log },
+      ...{ slots: network.pool, kept: network.kept, objection: vms.objection, connectEnvd: envdOverTcp(clock) },
+    },
+    running,
+  );
+  // Nothing is started yet. What paused sandboxes and templates are continued from stays.
   const paused = ledger.sandboxes
     .live()
     .flatMap(({ state, checkpoint }) => (state === 'paused' && checkpoint !== undefined ? [checkpoint.id] : []));
   const needed = new Set([...paused, ...startPoints.idsOf(templates.list())]);
-  await sweepSnapshots({ repository, volumes, needed, log });
+  const memoryBases = adopted.map(({ machine }) => machine.vm.record.memoryBase);
+  await sweepSnapshots({ repository, volumes, needed, memoryBases, log });
   const sandboxes = new Sandboxes({
     ledger: ledger.sandboxes,
     startPointOf: (template) => startPoints.of(template),
@@ -223,6 +230,7 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   });
 
   sandboxes.takeUpPaused();
+  sandboxes.takeOver(adopted);
   signal.throwIfAborted();
   const { url } = await frontDoor.listen(config.listen);
   sandboxes.bringBack();
@@ -244,27 +252,4 @@ async function claimRuntimeFolder({ runtime }: Folders): Promise<void> {
   const other = await findDaemon(runtime);
   if (other === undefined || other.process.pid === process.pid) return;
   throw new AenvError('already_running', `a daemon (pid ${other.process.pid}) uses the runtime folder ${runtime}`);
-}
-
-async function recoverHost(
-  folders: Folders,
-  ledger: Ledger,
-  volumes: BlockStore,
-  repository: SnapshotRepository,
-  log: Logger,
-): Promise<void> {
-  await recover({
-    ledger: ledger.sandboxes,
-    volumes,
-    hasCheckpoint: (id) => hasCheckpoint(repository, volumes, id),
-    runtimeDir: folders.runtime,
-    vmDir: folders.vms,
-    vmFileDirs: [{ path: folders.serial }, { path: folders.disks }, { path: folders.memory, keep: /^zero-\d+\.mem$/ }],
-    removeNetwork: async () => {
-      const removed = await removeStrays({ runtimeDir: folders.runtime, clock: systemClock, log });
-      return Object.values(removed).reduce((sum: number, count: number) => sum + count, 0);
-    },
-    clock: systemClock,
-    log,
-  });
 }

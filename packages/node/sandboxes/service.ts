@@ -8,6 +8,7 @@ import { type SandboxRecord, toView } from '../store/sandbox-record.ts';
 import type { Template, TemplateService } from '../templates/contract.ts';
 import { diskLayers } from '../templates/layers.ts';
 import { type AdmissionLimits, admit } from './admission.ts';
+import type { Adopted } from './adoption/adopt.ts';
 import type { Checkpoints } from './checkpoints/contract.ts';
 import type {
   CreateSandbox,
@@ -194,6 +195,17 @@ export class Sandboxes implements SandboxService {
       if (record.state !== 'paused' || this.routes.get(record.sandboxId) !== undefined) continue;
       this.routes.add(new LiveSandbox(record, { state: 'paused' }));
       this.#options.observer.created(record.sandboxId, { templateID: record.templateId });
+    }
+    this.#metrics.observeStates(this.routes);
+  }
+
+  /** Goes on with what has outlived an earlier daemon. To be called once, before the API listens. */
+  takeOver(adopted: readonly Adopted[]): void {
+    for (const { record, machine, resources } of adopted) {
+      const live = new LiveSandbox(record, { state: 'running' }, resources);
+      this.routes.add(live);
+      this.#options.observer.created(live.id, { templateID: record.templateId, endAt: record.endAt.toISOString() });
+      this.#starting.attach(live, machine);
     }
     this.#metrics.observeStates(this.routes);
   }

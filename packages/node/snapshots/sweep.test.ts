@@ -17,7 +17,8 @@ test('what nobody needs goes, with disks that have no manifest; named snapshots 
     listSnapshots: async () => [...disks],
     removeSnapshot: async (id: string) => void disks.delete(id),
   };
-  await sweepSnapshots({ repository: lab.repository, volumes, needed: new Set(['p1', 'm1']), log: silentLogger });
+  const needed = new Set(['p1', 'm1']);
+  await sweepSnapshots({ repository: lab.repository, volumes, needed, memoryBases: [], log: silentLogger });
   assert.deepEqual((await lab.repository.list()).map(({ id }) => id).sort(), ['m1', 'p1', 's1']);
   assert.deepEqual([...disks].sort(), ['p1', 's1']);
 });

@@ -7,14 +7,16 @@ export interface SweepOptions {
   readonly volumes: Pick<BlockStore, 'listSnapshots' | 'removeSnapshot'>;
   /** ids of the checkpoints of paused sandboxes, and of captured templates */
   readonly needed: ReadonlySet<string>;
+  /** files that the memory of VMs is mapped from which have outlived an earlier daemon */
+  readonly memoryBases: readonly string[];
   readonly log: Logger;
 }
 
 /**
  * Removes what an earlier daemon kept and nobody needs any more: checkpoints of sandboxes that are over or run again,
- * captured templates of before a change, and disks without a manifest. To be called when no VM runs.
+ * captured templates of before a change, and disks without a manifest. To be called before any VM is started.
  */
-export async function sweepSnapshots({ repository, volumes, needed, log }: SweepOptions): Promise<void> {
+export async function sweepSnapshots({ repository, volumes, needed, memoryBases, log }: SweepOptions): Promise<void> {
   const kept = new Set<string>();
   let removed = 0;
   for (const { id, kind } of await repository.list()) {
@@ -32,6 +34,6 @@ export async function sweepSnapshots({ repository, volumes, needed, log }: Sweep
     await volumes.removeSnapshot(id);
     removed++;
   }
-  const report = await repository.gc({ memoryBases: () => [] });
+  const report = await repository.gc({ memoryBases: () => memoryBases });
   if (removed > 0) log.info('snapshots swept', { removed, ...report });
 }

@@ -26,9 +26,15 @@ export class MemorySlotMaker implements SlotMaker {
     } finally {
       this.building -= 1;
     }
-    const slot: NetworkSlot = { index, netns: `/${index}`, tap: 'tap0', hostAddress: `127.0.1.${index}`, uid: index };
+    const slot = slotOf(index);
     this.built.push(index);
     this.existing.set(slot, INITIAL_POLICY);
+    return slot;
+  }
+
+  async adopt(index: number, policy: EgressPolicy): Promise<NetworkSlot> {
+    const slot = slotOf(index);
+    this.existing.set(slot, policy);
     return slot;
   }
 
@@ -42,4 +48,8 @@ export class MemorySlotMaker implements SlotMaker {
     if (this.destroyError !== undefined) throw this.destroyError;
     for (const slot of slots) this.existing.delete(slot);
   }
+}
+
+function slotOf(index: number): NetworkSlot {
+  return { index, netns: `/${index}`, tap: 'tap0', hostAddress: `127.0.1.${index}`, uid: index };
 }

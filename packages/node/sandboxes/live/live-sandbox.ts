@@ -10,7 +10,7 @@ import { INITIAL, type Lifecycle, type LifecycleEvent, transition } from '../lif
  */
 export class LiveSandbox {
   /** undoes all that the sandbox holds of the host, in reverse */
-  readonly resources = new Rollback();
+  readonly resources: Rollback;
   /** resolves when nothing of it is left */
   readonly gone: Promise<void>;
   /** the row as it was last written */
@@ -27,8 +27,9 @@ export class LiveSandbox {
   #operations = 0;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(record: SandboxRecord, lifecycle: Lifecycle = INITIAL) {
+  constructor(record: SandboxRecord, lifecycle: Lifecycle = INITIAL, resources = new Rollback()) {
     this.record = record;
+    this.resources = resources;
     this.#lifecycle = lifecycle;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.gone = promise;

@@ -31,6 +31,7 @@ beforeEach(async () => {
     runtimeDir: join(root, 'run'),
     vmDir: join(root, 'run', 'vm'),
     vmFileDirs: [{ path: join(root, 'home', 'serial'), keep: /^shared/ }],
+    keepVms: false,
     removeNetwork: async () => 0,
     clock: new ManualClock(),
     log: silentLogger,
@@ -66,6 +67,7 @@ test('after a clean end there is nothing to do', async () => {
   const report = await recover(options);
   assert.deepEqual(report, {
     lost: [],
+    running: [],
     paused: 0,
     processes: 0,
     network: 0,
@@ -157,4 +159,47 @@ test('what is paused stays so, also when the daemon died before it could say so 
     assert.ok(record?.pausedAt !== undefined && record.hostSecret !== '', id);
   }
   assert.equal(ledger.sandboxes.get('ic')?.endReason, 'daemon_crashed');
+});
+
+test('with VMs kept, a sandbox whose VM process lives is left as it is, with all that belongs to it', async () => {
+  const ours = await plant('/opt/qemu/bin/qemu-system-x86_64', `socket,id=qmp,path=${options.vmDir}/ikept-x/qmp.sock`);
+  const starting = await plant('/opt/qemu/bin/qemu-system-x86_64', `path=${options.vmDir}/inew-x/qmp.sock`);
+  const vmOf = (id: string, process: { pid: number; startTime: number }) => ({
+    ...{ kind: 'fake', incarnation: `${id}-x`, process, runDir: '', serialLog: '', memoryBase: '' },
+  });
+  const rowOf = (id: string, state: SandboxState, process = ours) =>
+    row(id, state, { vm: vmOf(id, process) as NonNullable<SandboxRecord['vm']>, volumeId: id, netns: `/netns/${id}` });
+  try {
+    for (const made of [
+      rowOf('ikept', 'running'),
+      rowOf('inew', 'creating', starting),
+      // The pid is another process by now.
+      rowOf('igone', 'running', { ...ours, startTime: 1 }),
+    ]) {
+      ledger.sandboxes.insert(made);
+      host.volumesOnDisk.add(made.sandboxId);
+    }
+    const serial = join(root, 'home', 'serial');
+    for (const id of ['ikept', 'igone']) {
+      await mkdir(join(options.vmDir, `${id}-x`), { recursive: true });
+      await mkdir(serial, { recursive: true });
+      await writeFile(join(serial, `${id}-x.log`), 'x');
+    }
+    let keptNetns: readonly string[] = [];
+    const removeNetwork = async (keep: readonly string[]) => {
+      keptNetns = keep;
+      return 1;
+    };
+    const report = await recover({ ...options, keepVms: true, removeNetwork });
+    assert.deepEqual([report.running, [...report.lost].sort(), report.processes], [['ikept'], ['igone', 'inew'], 1]);
+    assert.deepEqual([await isAlive(ours), await isAlive(starting)], [true, false]);
+    assert.deepEqual(keptNetns, ['/netns/ikept']);
+    assert.deepEqual(
+      [[...host.volumesOnDisk], await readdir(options.vmDir), await readdir(serial)],
+      [['ikept'], ['ikept-x'], ['ikept-x.log']],
+    );
+    assert.equal(ledger.sandboxes.get('ikept')?.state, 'running');
+  } finally {
+    await Promise.all([ours, starting].map((process) => killAndWait(process)));
+  }
 });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { BlockStore } from '@aenv/block/contract.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
-import { killAndWait } from '@aenv/platform/process/identity.ts';
+import { isAlive, killAndWait } from '@aenv/platform/process/identity.ts';
 import type { SandboxLedger } from '../../store/sandbox-ledger.ts';
 import type { SandboxRecord } from '../../store/sandbox-record.ts';
 import { unmountBelow } from './mounts.ts';
@@ -20,8 +20,10 @@ export interface RecoveryOptions {
   readonly vmDir: string;
   /** folders with files of VMs that are gone now */
   readonly vmFileDirs: readonly VmFileDir[];
-  /** removes namespaces, links and rules of earlier daemons; returns how many things that were */
-  readonly removeNetwork: () => Promise<number>;
+  /** whether VMs that have outlived their daemon go on; the others are removed */
+  readonly keepVms: boolean;
+  /** removes namespaces, links and rules of earlier daemons, but for the namespaces to keep; returns how many things that were */
+  readonly removeNetwork: (keep: readonly string[]) => Promise<number>;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -35,6 +37,8 @@ export interface VmFileDir {
 /** How much an earlier daemon left behind. */
 export interface RecoveryReport {
   readonly lost: readonly string[];
+  /** ids of those whose VM runs on, to be taken over; all that belongs to them was left as it is */
+  readonly running: readonly string[];
   /** how many are paused, and stay so */
   readonly paused: number;
   readonly processes: number;
@@ -51,8 +55,8 @@ const LOST_MESSAGE = 'the daemon or the host went down while it ran; found at th
 
 /**
  * Removes what a crash left behind: VM processes first, since they use all the rest. Then every sandbox that was alive is
- * lost, except those that are paused. Runs before anything else is made and before the API listens; a step that fails is reported and does not stop
- * the others.
+ * lost, except those that are paused and, where VMs are kept, those whose VM process lives. Runs before anything else is
+ * made and before the API listens; a step that fails is reported and does not stop the others.
  */
 export async function recover(options: RecoveryOptions): Promise<RecoveryReport> {
   const { ledger, volumes, runtimeDir, vmDir, log } = options;
@@ -67,24 +71,31 @@ export async function recover(options: RecoveryOptions): Promise<RecoveryReport>
   };
 
   const rows = ledger.live();
-  const processes = await attempt('VM processes', 0, () => endProcesses(vmDir, failures));
-  const network = await attempt('network', 0, options.removeNetwork);
-  const mounts = await attempt('mounts', [], () => unmountBelow(runtimeDir));
-  const runFolders = await attempt('run folders', 0, () => emptyFolder(vmDir));
-  let files = 0;
-  for (const { path, keep } of options.vmFileDirs) files += await attempt(path, 0, () => emptyFolder(path, keep));
-  const left = await attempt('volumes', [], () => volumes.list());
-  for (const id of left) await attempt(`volume ${id}`, undefined, () => volumes.remove(id));
-  const kept = new Set<SandboxRecord>();
+  const paused = new Set<SandboxRecord>();
   for (const row of rows) {
-    const wasPaused = await attempt(`sandbox ${row.sandboxId}`, false, () => isPaused(options, row));
-    if (wasPaused) kept.add(row);
-    else markLost(options, row);
+    if (await attempt(`sandbox ${row.sandboxId}`, false, () => isPaused(options, row))) paused.add(row);
   }
+  const running: SandboxRecord[] = [];
+  for (const row of rows) if (!paused.has(row) && (await vmLives(options, row))) running.push(row);
+  const spared = (name: string) => running.some((row) => namesOf(row).includes(name));
+
+  const processes = await attempt('VM processes', 0, () => endProcesses(vmDir, running, failures));
+  const network = await attempt('network', 0, () => options.removeNetwork(running.flatMap(({ netns }) => netns ?? [])));
+  const mounts = await attempt('mounts', [], () => unmountBelow(runtimeDir));
+  const runFolders = await attempt('run folders', 0, () => emptyFolder(vmDir, spared));
+  let files = 0;
+  for (const { path, keep } of options.vmFileDirs) {
+    files += await attempt(path, 0, () => emptyFolder(path, (name) => keep?.test(name) === true || spared(name)));
+  }
+  const left = (await attempt('volumes', [], () => volumes.list())).filter((id) => !spared(id));
+  for (const id of left) await attempt(`volume ${id}`, undefined, () => volumes.remove(id));
+  const lost = rows.filter((row) => !paused.has(row) && !running.includes(row));
+  for (const row of lost) markLost(options, row);
 
   const report: RecoveryReport = {
-    lost: rows.filter((row) => !kept.has(row)).map((row) => row.sandboxId),
-    paused: kept.size,
+    lost: lost.map((row) => row.sandboxId),
+    running: running.map((row) => row.sandboxId),
+    paused: paused.size,
     processes,
     network,
     mounts: mounts.length,
@@ -101,8 +112,9 @@ export async function recover(options: RecoveryOptions): Promise<RecoveryReport>
  * Ends every VM process that works below our folder, whether a row names it or not: one that was started right before the
  * crash has no row yet. The command line decides and not the row's pid, which after a reboot may be a stranger's.
  */
-async function endProcesses(vmDir: string, failures: string[]): Promise<number> {
-  const processes = await findVmProcesses(vmDir);
+async function endProcesses(vmDir: string, spared: readonly SandboxRecord[], failures: string[]): Promise<number> {
+  const pids = new Set(spared.map(({ vm }) => vm?.process.pid));
+  const processes = (await findVmProcesses(vmDir)).filter(({ pid }) => !pids.has(pid));
   const ends = processes.map(async (process) => {
     if (!(await killAndWait(process))) failures.push(`process ${process.pid} does not end`);
   });
@@ -110,16 +122,28 @@ async function endProcesses(vmDir: string, failures: string[]): Promise<number> 
   return processes.length;
 }
 
-async function emptyFolder(folder: string, keep?: RegExp): Promise<number> {
+async function emptyFolder(folder: string, keep: (name: string) => boolean): Promise<number> {
   let names: string[];
   try {
-    names = (await readdir(folder)).filter((name) => !keep?.test(name));
+    names = (await readdir(folder)).filter((name) => !keep(name));
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 0;
     throw error;
   }
   for (const name of names) await rm(join(folder, name), { recursive: true, force: true });
   return names.length;
+}
+
+/** Whether the VM of a sandbox that was up runs on. One that was still starting was promised to nobody. */
+async function vmLives({ keepVms }: RecoveryOptions, { state, vm }: SandboxRecord): Promise<boolean> {
+  if (!keepVms || vm === undefined || (state !== 'running' && state !== 'pausing')) return false;
+  return await isAlive(vm.process);
+}
+
+/** Names of the files and folders that belong to the VM and the disk of a sandbox. */
+function namesOf({ vm, volumeId }: SandboxRecord): readonly string[] {
+  if (vm === undefined || volumeId === undefined) return [];
+  return [vm.incarnation, `${vm.incarnation}.log`, `${vm.incarnation}.mem`, volumeId];
 }
 
 /**
@@ -148,5 +172,6 @@ function markLost({ ledger, clock }: RecoveryOptions, row: SandboxRecord): void 
     netns: null,
     volumeId: null,
     vm: null,
+    checkpoint: null,
   });
 }

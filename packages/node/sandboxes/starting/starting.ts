@@ -70,6 +70,18 @@ export class Starting {
     return this.#publish(live, launched, stopwatch, request);
   }
 
+  /** The machine is this sandbox's from now on: it is served, and its end is heard. */
+  attach(live: LiveSandbox, machine: Machine): void {
+    const { onVmExit } = this.#options;
+    const { vm } = machine;
+    live.machine = machine;
+    this.serve(live, machine);
+    vm.exited.then(
+      (end) => onVmExit(live, vm, end),
+      (error: unknown) => onVmExit(live, vm, { code: null, signal: null, lastLines: String(error) }),
+    );
+  }
+
   /** Traffic and observation begin, or go on after a pause that failed. */
   serve(live: LiveSandbox, { vm, address }: Machine): void {
     const { record } = live;
@@ -106,7 +118,7 @@ export class Starting {
 
   #publish(live: LiveSandbox, launched: Launched, stopwatch: Stopwatch, request: StartRequest): SandboxView {
     const { was, endAt, parent } = request;
-    const { ledger, sandboxes, metrics, clock, log, onVmExit } = this.#options;
+    const { ledger, sandboxes, metrics, clock, log } = this.#options;
     const { vm, slot, volume, answer } = launched;
     const now = clock.now();
     if (answer.bootId === undefined) throw new AenvError('boot_failed', 'envd did not tell the boot id of its kernel');
@@ -127,12 +139,7 @@ export class Starting {
     // From here on nothing may throw: what fails now would no longer be undone.
     live.record = record;
     live.apply({ type: 'ready' });
-    live.machine = { vm, volume, address: slot.hostAddress };
-    this.serve(live, live.machine);
-    vm.exited.then(
-      (end) => onVmExit(live, vm, end),
-      (error: unknown) => onVmExit(live, vm, { code: null, signal: null, lastLines: String(error) }),
-    );
+    this.attach(live, { vm, volume, address: slot.hostAddress });
     const ms = stopwatch.read();
     metrics.created(ms);
     metrics.observeStates(sandboxes);

@@ -84,6 +84,10 @@ export class FakeHost implements LaunchOptions {
       this.volumesOnDisk.add(id);
       return this.#volume(id, sizeBytes);
     },
+    open: async (id) => {
+      if (!this.volumesOnDisk.has(id)) throw new AenvError('block_daemon_failed', `there is no disk ${id}`);
+      return this.#volume(id, 0);
+    },
     list: async () => [...this.volumesOnDisk],
     remove: async (id) => {
       this.volumesOnDisk.delete(id);
