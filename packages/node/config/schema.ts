@@ -92,6 +92,25 @@ export const ConfigSchema = z.strictObject({
       }),
     })
     .prefault({}),
+  paused: z
+    .strictObject({
+      ttlSeconds: unset(integer(1, 315_360_000), {
+        kind: 'integer',
+        meaning: 'how long a sandbox may be paused before it is deleted, in seconds',
+        defaultText: 'for ever',
+      }),
+      max: unset(integer(0, 1_000_000), {
+        kind: 'integer',
+        meaning: 'sandboxes that may be paused at the same time; one more is refused and runs on',
+        defaultText: 'as many as the disk holds',
+      }),
+      maxBytes: unset(integer(0), {
+        kind: 'integer',
+        meaning: 'space that paused sandboxes may take together, memory and disks of their own, in bytes',
+        defaultText: 'as much as the disk holds',
+      }),
+    })
+    .prefault({}),
   shutdown: z
     .strictObject({
       action: key(z.enum(['pause', 'kill']), 'pause', {
@@ -152,6 +171,12 @@ export const ConfigSchema = z.strictObject({
       uid: key(integer(1000, 2_000_000_000), 789_999, {
         kind: 'integer',
         meaning: 'uid that the block daemon runs as, which reads and writes the disks of sandboxes; no account is made',
+      }),
+      keepFreeBytes: key(integer(0), 256 * 1024 ** 2, {
+        kind: 'integer',
+        meaning:
+          "space of the home's file system that pauses, snapshots and forks leave free, in bytes; one for which there may " +
+          'not be room is refused with `no_space` before anything is done',
       }),
       ioThreads: unset(integer(1, 64), {
         kind: 'integer',

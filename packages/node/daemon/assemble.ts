@@ -34,6 +34,7 @@ import { Observatory } from '../sandboxes/observe/observatory.ts';
 import { Sandboxes } from '../sandboxes/service.ts';
 import { NodeCheckpoints } from '../snapshots/checkpoints.ts';
 import { SnapshotCollector } from '../snapshots/collector.ts';
+import { DiskSpace } from '../snapshots/disk-space.ts';
 import { sweepSnapshots } from '../snapshots/sweep.ts';
 import { openLedger } from '../store/ledger.ts';
 import { BASE } from '../templates/base.ts';
@@ -153,6 +154,7 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   const { bootAttempts, bootTimeoutMs } = config.vmm;
   const checkpoints = new NodeCheckpoints({
     ...{ repository, volumes, host: vms.host, boot: vms.boot },
+    space: new DiskSpace({ folder: folders.home, keepFreeBytes: config.storage.keepFreeBytes }),
     async setClock(address, hostSecret) {
       const envd = envdOverTcp(clock)({ address, port: ENVD_PORT });
       await envd.init({}, [hostSecret], AbortSignal.timeout(CLOCK_MS));
@@ -191,6 +193,7 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     ...{ templates, checkpoints, launch },
     limits: { ...config.limits, maxConcurrentStarts: config.limits.maxConcurrentStarts ?? availableParallelism() },
     keepEnded: { days: config.ledger.keepEndedDays, count: config.ledger.keepEnded },
+    paused: config.paused,
     shutdown: { action: config.shutdown.action, timeoutMs: config.shutdown.timeoutSeconds * 1000 },
     serialLogs,
     readAvailableMemory,

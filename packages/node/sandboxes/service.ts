@@ -36,6 +36,7 @@ import { SandboxMetrics } from './metrics.ts';
 import { newRecord } from './new-record.ts';
 import type { SandboxObserver } from './observe/contract.ts';
 import { Pausing } from './pausing/pausing.ts';
+import type { PausedLimits } from './pausing/quota.ts';
 import { bringBack, comesBack } from './shutdown/comeback.ts';
 import type { ShutdownReport } from './shutdown/report.ts';
 import { Shutdown, type ShutdownPolicy } from './shutdown/shutdown.ts';
@@ -55,6 +56,7 @@ export interface LifecycleOptions {
   readonly checkpoints: Checkpoints;
   readonly limits: SandboxLimits;
   readonly keepEnded: { readonly days: number; readonly count: number };
+  readonly paused: PausedLimits;
   readonly shutdown: ShutdownPolicy;
   readonly serialLogs: SerialLogs;
   readonly readAvailableMemory: ReadAvailableMemory;

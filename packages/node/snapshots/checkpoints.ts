@@ -1,12 +1,20 @@
 import type { BlockStore } from '@aenv/block/contract.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
-import type { CaptureRequest, Checkpoints, Machine, OpenCheckpoint } from '../sandboxes/checkpoints/contract.ts';
+import type {
+  Captured,
+  CaptureRequest,
+  Checkpoints,
+  Machine,
+  OpenCheckpoint,
+} from '../sandboxes/checkpoints/contract.ts';
 import type { BootArtefact, HostFacts, SnapshotRepository } from './contract.ts';
+import type { DiskSpace } from './disk-space.ts';
 import { diskOf, snapshotState } from './disk-state.ts';
 
 export interface CheckpointsOptions {
   readonly repository: SnapshotRepository;
   readonly volumes: BlockStore;
+  readonly space: DiskSpace;
   /** tells a guest the time */
   readonly setClock: (address: string, hostSecret: string) => Promise<void>;
   /** what VMs run on here */
@@ -14,6 +22,10 @@ export interface CheckpointsOptions {
   /** what VMs boot here */
   readonly boot: { readonly kernel: BootArtefact; readonly toolsDrive: BootArtefact };
 }
+
+const MIB = 2 ** 20;
+/** State of devices, manifests, and what the disk of the sandbox writes meanwhile. */
+const MARGIN_BYTES = 16 * MIB;
 
 /** Checkpoints in the repository of this node, their disks as snapshots of the block room. */
 export class NodeCheckpoints implements Checkpoints {
@@ -27,10 +39,14 @@ export class NodeCheckpoints implements Checkpoints {
    * Memory and disk are of one instant: both are taken while the virtual processors stand still. What can be done before
    * or after that is done before or after.
    */
-  async capture(request: CaptureRequest): Promise<void> {
-    const { repository, volumes } = this.#options;
+  async capture(request: CaptureRequest): Promise<Captured> {
+    const { repository, volumes, space } = this.#options;
     const { id, machine, memoryMb, then } = request;
     const { vm, volume } = machine;
+    const memoryBytes = Math.min(memoryMb * MIB, await vm.privateBytes());
+    // A base of its own is a file as large as the memory, beside the pages that it is made of.
+    const baseBytes = request.shared === true || memoryBytes > memoryMb * MIB * 0.25 ? memoryMb * MIB : 0;
+    using _room = await space.reserve(memoryBytes + baseBytes + MARGIN_BYTES, `a ${request.kind}`);
     await using undo = new Rollback();
     await using draft = await repository.begin({ id, memoryBase: vm.record.memoryBase, memoryMb });
     await volume.prepareSnapshot();
@@ -42,8 +58,12 @@ export class NodeCheckpoints implements Checkpoints {
     await durable;
     // Forks are continued by this daemon or never.
     const kept = request.kind === 'fork' ? { durable: false } : {};
-    await draft.commit(this.#facts(request), { ...kept, ...(request.shared === true ? { asNewBase: true } : {}) });
+    const manifest = await draft.commit(this.#facts(request), {
+      ...kept,
+      ...(request.shared === true ? { asNewBase: true } : {}),
+    });
     undo.keep();
+    return { bytes: manifest.deviceState.sizeBytes + (manifest.memory.delta?.sizeBytes ?? memoryBytes) };
   }
 
   async goOn({ vm, address }: Machine, hostSecret: string): Promise<void> {

@@ -35,6 +35,8 @@ export interface SandboxRecord extends SandboxView {
 export interface CheckpointRef {
   readonly id: string;
   readonly memory: boolean;
+  /** what of the disk it takes, or is expected to take; rows of before this was counted do not have it */
+  readonly bytes?: number;
   /** set when a shutdown paused it, so that the next start lets it go on: what was left of its time to live, in `ms` */
   readonly leftMs?: number;
 }

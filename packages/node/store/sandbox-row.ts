@@ -37,6 +37,7 @@ const Checkpoint = z.object({
   v: z.literal(1),
   id: z.string(),
   memory: z.boolean(),
+  bytes: z.int().min(0).exactOptional(),
   leftMs: z.int().min(0).exactOptional(),
 });
 

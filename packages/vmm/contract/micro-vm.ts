@@ -134,6 +134,8 @@ export interface MicroVm {
   pause(): Promise<void>;
   /** No-op when running; throws `vm_died` when exited. */
   resume(): Promise<void>;
+  /** How much memory a capture would write at most, in bytes: what of the guest's memory is not that of its base any more. */
+  privateBytes(): Promise<number>;
   /**
    * Writes the whole machine down, as it stands at this instant: the state of processors and devices to a file, and all
    * pages that differ from `record.memoryBase` to a sink. The VM must be paused, and stays so. Drives are the caller's.

@@ -47,12 +47,22 @@ class Mutant implements MicroVm {
     return this.vm.resume();
   }
 
+  privateBytes() {
+    return this.vm.privateBytes();
+  }
+
   capture(target: CaptureTarget) {
     return this.vm.capture(target);
   }
 
   stop() {
     return this.vm.stop();
+  }
+}
+
+class ForetellsTooLittle extends Mutant {
+  override async privateBytes() {
+    return 0;
   }
 }
 
@@ -145,6 +155,11 @@ const open: (() => void)[] = [];
 const mutants: readonly [string, string, (driver: VmDriver, host: FakeHost) => VmDriver][] = [
   ['drops a pause', 'a paused VM is silent', (driver) => mutateVms(driver, (vm) => new DropsPause(vm))],
   ['never resumes', 'a paused VM is silent', (driver) => mutateVms(driver, (vm) => new NeverResumes(vm))],
+  [
+    'foretells less than it captures',
+    'what a continued VM captures',
+    (driver) => mutateVms(driver, (vm) => new ForetellsTooLittle(vm)),
+  ],
   ['keeps a socket open', 'stop leaves no process', (driver) => keepsSocketOpen(driver, (close) => open.push(close))],
   ['reuses an incarnation', 'an incarnation that runs', reusesIncarnation],
   ['starts an incarnation twice', 'an incarnation that runs', startsTwice],

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { CapturedFiles } from './captured-files.ts';
 import type { ContractHarness } from './harness.ts';
-import type { MicroVm, VmSpec } from './micro-vm.ts';
+import { type MicroVm, PAGE_SIZE, type VmSpec } from './micro-vm.ts';
 
 export interface ContractCheck {
   readonly name: string;
@@ -194,7 +194,9 @@ export const CONTRACT: readonly ContractCheck[] = [
       const other = await harness.dial(spec);
       assert.equal(await other.asksAnew(harness.patience.boot), true);
       await first.pause();
+      const atMost = await first.privateBytes();
       await using changed = await CapturedFiles.of(first);
+      assert.ok(changed.pages * PAGE_SIZE <= atMost, `${changed.pages} pages, and ${atMost} bytes were foretold`);
       await first.stop();
       await other.close();
       assert.ok(changed.pages > 0 && changed.pages <= files.pages, `${changed.pages} pages of ${files.pages} changed`);

@@ -3,7 +3,15 @@ import { createServer, type RequestListener } from 'node:http';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import { SerialLog } from '../console/serial-log.ts';
-import type { CaptureTarget, MicroVm, VmExit, VmRecord, VmShape, VmState } from '../contract/micro-vm.ts';
+import {
+  type CaptureTarget,
+  type MicroVm,
+  PAGE_SIZE,
+  type VmExit,
+  type VmRecord,
+  type VmShape,
+  type VmState,
+} from '../contract/micro-vm.ts';
 import type { BootPlan } from './boot-plan.ts';
 import { FakeEnvd, type FakeMemory } from './fake-envd.ts';
 import { captureFake } from './fake-memory.ts';
@@ -69,6 +77,10 @@ export class FakeVm implements MicroVm {
     this.#refuseWhenEnded();
     this.#state = 'running';
     this.#gate.reopen();
+  }
+
+  async privateBytes(): Promise<number> {
+    return PAGE_SIZE;
   }
 
   async capture(target: CaptureTarget): Promise<void> {

@@ -6,6 +6,7 @@ import type { SerialLog } from '../console/serial-log.ts';
 import type { CaptureTarget, MicroVm, VmExit, VmRecord, VmState } from '../contract/micro-vm.ts';
 import { saveDeviceState } from './capture/device-state.ts';
 import { drainConsole } from './console-ring.ts';
+import { privateBytes } from './memory/private-bytes.ts';
 import { readMemory } from './memory/read-memory.ts';
 import { endAfterSocket, type VmmProcess } from './process.ts';
 import type { QmpClient, QmpEvent } from './qmp/client.ts';
@@ -66,6 +67,10 @@ export class QemuVm implements MicroVm {
 
   resume(): Promise<void> {
     return this.#inOrder('running', 'cont');
+  }
+
+  privateBytes(): Promise<number> {
+    return privateBytes(this.record.process.pid);
   }
 
   async capture(target: CaptureTarget): Promise<void> {

@@ -38,13 +38,19 @@ export interface OpenCheckpoint {
   close(): Promise<void>;
 }
 
+export interface Captured {
+  /** what it takes on the disk, without what it shares with others */
+  readonly bytes: number;
+}
+
 /** Captured sandboxes: memory, devices and disk of one instant. */
 export interface Checkpoints {
   /**
    * Captures a running machine. When it resolves, all of it is durable. When it throws, nothing of the checkpoint is left;
    * the VM is then in either state.
+   * @throws AenvError `no_space` before anything is done when there is not room for it
    */
-  capture(request: CaptureRequest): Promise<void>;
+  capture(request: CaptureRequest): Promise<Captured>;
   /**
    * Lets a machine that stands still go on. Its clock stood still, too, and is set.
    * @throws AenvError `vm_died`

@@ -5,6 +5,7 @@ import type { Ending } from '../ending.ts';
 import type { LiveSandbox } from '../live/live-sandbox.ts';
 import type { LiveSandboxes } from '../live/live-sandboxes.ts';
 import type { Pausing } from '../pausing/pausing.ts';
+import type { PausedLimits } from '../pausing/quota.ts';
 import { Sweep } from './sweep.ts';
 
 export interface ExpiryOptions {
@@ -12,6 +13,7 @@ export interface ExpiryOptions {
   readonly sandboxes: LiveSandboxes;
   readonly ending: Ending;
   readonly pausing: Pausing;
+  readonly paused: PausedLimits;
   readonly keepEnded: { readonly days: number; readonly count: number };
   readonly clock: Clock;
   readonly log: Logger;
@@ -20,11 +22,15 @@ export interface ExpiryOptions {
 const SWEEP_MS = 1_000;
 const PRUNE_MS = 3_600_000;
 const DAY_MS = 86_400_000;
+/** A pause that was refused or failed is tried again after this. */
+const RETRY_MS = 15_000;
 
 /** Everything that time asks for: ends and pauses that are due, and rows that are old. Begins when it is made. */
 export class Expiry {
   readonly #options: ExpiryOptions;
   readonly #sweep: Sweep;
+  /** when a pause that did not succeed is tried again */
+  readonly #retryAt = new WeakMap<LiveSandbox, number>();
   #nextPrune = 0;
 
   constructor(options: ExpiryOptions) {
@@ -43,8 +49,10 @@ export class Expiry {
     const now = clock.now();
     ending.retryUnwritten();
     for (const live of sandboxes.all()) {
-      if (live.lifecycle.state !== 'running' || live.busy || live.record.endAt.getTime() > now) continue;
-      void this.#expire(live);
+      if (live.busy) continue;
+      if (live.lifecycle.state === 'paused' && this.#pausedTooLong(live, now)) void this.#forget(live);
+      if (live.lifecycle.state !== 'running' || live.record.endAt.getTime() > now) continue;
+      if ((this.#retryAt.get(live) ?? 0) <= now) void this.#expire(live);
     }
     if (now >= this.#nextPrune) {
       this.#nextPrune = now + PRUNE_MS;
@@ -53,7 +61,20 @@ export class Expiry {
     }
   }
 
-  /** Its time is over: it is paused where that was asked for. A pause that fails is tried again in the next round. */
+  #pausedTooLong({ record: { pausedAt } }: LiveSandbox, now: number): boolean {
+    const { ttlSeconds } = this.#options.paused;
+    return ttlSeconds !== undefined && pausedAt !== undefined && pausedAt.getTime() + ttlSeconds * 1000 <= now;
+  }
+
+  /** What it was paused with goes. */
+  async #forget(live: LiveSandbox): Promise<void> {
+    await live.exclusive(async () => {
+      if (live.lifecycle.state !== 'paused') return;
+      await this.#options.ending.end(live, 'expired', 'it was paused for longer than paused.ttl_seconds');
+    });
+  }
+
+  /** Its time is over: it is paused where that was asked for. Until that is possible it runs on. */
   async #expire(live: LiveSandbox): Promise<void> {
     const { ending, pausing, clock, log } = this.#options;
     if (live.record.onTimeout === 'kill') return await ending.end(live, 'expired');
@@ -63,6 +84,7 @@ export class Expiry {
         if (live.lifecycle.state === 'running' && due) await pausing.pause(live);
       })
       .catch((error: unknown) => {
+        this.#retryAt.set(live, clock.now() + RETRY_MS);
         log.error('a sandbox whose time is over could not be paused', { sandboxId: live.id, error });
       });
   }

@@ -10,11 +10,13 @@ import type { LiveSandbox } from '../live/live-sandbox.ts';
 import type { LiveSandboxes } from '../live/live-sandboxes.ts';
 import type { SandboxMetrics } from '../metrics.ts';
 import type { SandboxObserver } from '../observe/contract.ts';
+import { admitPaused, type PausedLimits } from './quota.ts';
 
 export interface PausingOptions {
   readonly ledger: SandboxLedger;
   readonly sandboxes: LiveSandboxes;
   readonly checkpoints: Checkpoints;
+  readonly paused: PausedLimits;
   readonly ending: Ending;
   readonly observer: SandboxObserver;
   readonly metrics: SandboxMetrics;
@@ -48,17 +50,22 @@ export class Pausing {
     const { sandboxes, observer, checkpoints, clock, log, metrics } = this.#options;
     const machine = machineOf(live);
     const begin = clock.now();
+    const bytes = (await machine.vm.privateBytes()) + (await diskBytes(machine));
+    if (stateOf(live) !== 'running') throw vmDied(live);
+    // A shutdown asks nobody for more room than there was while all ran.
+    if (!comesBack) admitPaused(sandboxes, this.#options.paused, bytes, live);
     const leftMs = Math.max(0, live.record.endAt.getTime() - begin);
-    const checkpoint: CheckpointRef = { id: newCheckpointId(), memory: true, ...(comesBack ? { leftMs } : {}) };
+    const checkpoint: CheckpointRef = { id: newCheckpointId(), memory: true, bytes, ...(comesBack ? { leftMs } : {}) };
     this.#write(live, 'running', { state: 'pausing', checkpoint });
     live.apply({ type: 'pause' });
     sandboxes.withdraw(live);
     observer.ending(live.id);
     metrics.observeStates(sandboxes);
     try {
-      await checkpoints.capture(captureOf(live, machine, checkpoint.id, 'pause', 'stay_paused'));
-      if (live.lifecycle.state !== 'pausing') throw vmDied(live);
-      this.#write(live, 'pausing', { state: 'paused', pausedAt: new Date(clock.now()) });
+      const captured = await checkpoints.capture(captureOf(live, machine, checkpoint.id, 'pause', 'stay_paused'));
+      if (stateOf(live) !== 'pausing') throw vmDied(live);
+      const kept = { ...checkpoint, bytes: captured.bytes + (await diskBytes(machine)) };
+      this.#write(live, 'pausing', { state: 'paused', pausedAt: new Date(clock.now()), checkpoint: kept });
     } catch (error) {
       await this.#goOn(live, machine, checkpoint.id);
       throw error;
@@ -130,6 +137,14 @@ export class Pausing {
 export function machineOf(live: LiveSandbox): Machine {
   if (live.machine === undefined) throw vmDied(live);
   return live.machine;
+}
+
+/** As it is now: it changes while others are waited for. */
+const stateOf = (live: LiveSandbox): string => live.lifecycle.state;
+
+/** What the disk of the sandbox alone takes; 0 when that cannot be told, which keeps nobody from pausing. */
+function diskBytes({ volume }: Machine): Promise<number> {
+  return volume.allocatedBytes().catch(() => 0);
 }
 
 export function captureOf(

@@ -39,6 +39,8 @@ export class FakeHost implements LaunchOptions {
   readonly reached: Point[] = [];
   readonly hooks = new Map<Point, Hook>();
   readonly vmParts = { kernel: '/k', initramfs: '/i', kernelArgs: 'quiet', toolsDrive: '/t' };
+  /** what a capture of each VM would write */
+  privateBytes = 0;
   #boots = 0;
   /** boot id of the guest that is being continued; one at a time */
   #restoring: string | undefined;
@@ -103,6 +105,7 @@ export class FakeHost implements LaunchOptions {
       await this.pass('capture');
       this.checkpointsOnDisk.set(id, { hostSecret: envd.hostSecret, bootId: envd.bootId ?? '' });
       if (then === 'go_on') await machine.vm.resume();
+      return { bytes: this.privateBytes };
     },
     goOn: async ({ vm }) => await vm.resume(),
     open: async (id) => {
@@ -214,6 +217,10 @@ class FakeVm implements MicroVm {
   async resume(): Promise<void> {
     await this.#host.pass('resume');
     this.state = 'running';
+  }
+
+  async privateBytes(): Promise<number> {
+    return this.#host.privateBytes;
   }
 
   async capture(): Promise<void> {}
