@@ -6,7 +6,7 @@
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { readBoots } from '../../tests/harness/boots.ts';
 import { captureBase } from './capture-base.ts';
 import { prepareTests } from './prepare.ts';
@@ -18,6 +18,8 @@ const results: SuiteResult[] = [];
 let vmSuites = 0;
 try {
   process.env.AENV_TEST_BOOTS = join(scratch, 'boots');
+  // Hundreds of processes load the same modules.
+  process.env.NODE_COMPILE_CACHE ??= resolve('.build/compile-cache');
   await prepareTests(new AbortController().signal);
   for (const suite of await findSuites(process.argv.slice(2))) {
     if (suite.bootsVms && vmSuites++ === 0) await captureBase();

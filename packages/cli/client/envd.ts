@@ -9,8 +9,9 @@ import {
 } from '@aenv/contracts/envd/gen/process_pb.ts';
 import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import { create } from '@bufbuild/protobuf';
-import { type Client, createClient } from '@connectrpc/connect';
+import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
+import { CliError } from '../output/cli-error.ts';
 import type { SandboxInfo } from './control-plane.ts';
 
 export interface StartOptions {
@@ -54,7 +55,10 @@ export class EnvdClient {
     this.#process = createClient(Process, transport);
   }
 
-  /** Starts a process and gives its events as they come; the first one is `start`. */
+  /**
+   * Starts a process and gives its events as they come; the first one is `start`.
+   * @throws CliError with the exit code of a shell where it could not be started, 125 where that is no fault of the command
+   */
   async *start(options: StartOptions, signal?: AbortSignal): AsyncGenerator<ProcessEvent['event']> {
     const stream = this.#process.start(
       {
@@ -71,7 +75,11 @@ export class EnvdClient {
       },
       signal === undefined ? {} : { signal },
     );
-    for await (const { event } of stream) if (event !== undefined) yield event.event;
+    try {
+      for await (const { event } of stream) if (event !== undefined) yield event.event;
+    } catch (error) {
+      throw explain(error, options.cmd);
+    }
   }
 
   async sendInput(pid: number, data: Uint8Array, kind: 'stdin' | 'pty'): Promise<void> {
@@ -103,4 +111,12 @@ export class EnvdClient {
 
 function selector(pid: number) {
   return create(ProcessSelectorSchema, { selector: { case: 'pid', value: pid } });
+}
+
+function explain(error: unknown, cmd: string): unknown {
+  if (!(error instanceof ConnectError)) return error;
+  if (error.code === Code.NotFound) return new CliError(`${cmd}: ${error.rawMessage}`, undefined, 127);
+  if (error.code === Code.PermissionDenied) return new CliError(`${cmd}: ${error.rawMessage}`, undefined, 126);
+  const hint = error.code === Code.Unauthenticated ? 'Use a user that exists in the sandbox.' : undefined;
+  return new CliError(error.rawMessage, hint, 125);
 }

@@ -1,5 +1,5 @@
-import { ControlPlane } from './control-plane.ts';
-import { EnvdClient } from './envd.ts';
+import { ControlPlane, type SandboxInfo } from './control-plane.ts';
+import type { EnvdClient } from './envd.ts';
 import type { SettingsFlags } from './settings.ts';
 import { resolveSettings } from './settings.ts';
 
@@ -8,7 +8,11 @@ export async function openControlPlane(flags: SettingsFlags): Promise<ControlPla
   return new ControlPlane(await resolveSettings(flags, process.env));
 }
 
-/** The daemon inside a sandbox; asks the control plane for its token. */
-export async function openEnvd(api: ControlPlane, sandboxId: string, user?: string): Promise<EnvdClient> {
-  return new EnvdClient(api.settings.url, await api.get(sandboxId), user);
+/**
+ * The daemon inside a sandbox; for an id, asks the control plane for its token. The libraries that speak to it take longer to
+ * load than most commands to run, so they come when they are needed.
+ */
+export async function openEnvd(api: ControlPlane, sandbox: string | SandboxInfo, user?: string): Promise<EnvdClient> {
+  const { EnvdClient } = await import('./envd.ts');
+  return new EnvdClient(api.settings.url, typeof sandbox === 'string' ? await api.get(sandbox) : sandbox, user);
 }

@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
-import { EnvdClient } from '../client/envd.ts';
-import { openControlPlane } from '../client/session.ts';
+import { openControlPlane, openEnvd } from '../client/session.ts';
 import { shellExitCode } from '../terminal/exec-session.ts';
 import { terminalSession } from '../terminal/shell-session.ts';
 import { globalFlags, timeoutOption } from './options.ts';
@@ -19,7 +18,7 @@ export function registerConnect(program: Command): void {
     .action(async (id: string, flags: { user?: string; timeout: number }, command: Command) => {
       const api = await openControlPlane(globalFlags(command));
       const sandbox = await api.connect(id, flags.timeout);
-      const envd = new EnvdClient(api.settings.url, sandbox, flags.user);
+      const envd = await openEnvd(api, sandbox, flags.user);
       process.exitCode = shellExitCode(await terminalSession(api, sandbox.sandboxID, envd, { envs: {} }));
     });
 }

@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
-import { EnvdClient } from '../client/envd.ts';
-import { openControlPlane } from '../client/session.ts';
+import { openControlPlane, openEnvd } from '../client/session.ts';
 import { addExecOptions, asPlatformFailure, type ExecFlags, execute } from './exec.ts';
 import { globalFlags, metadataOption, timeoutOption } from './options.ts';
 import { startSandbox } from './start.ts';
@@ -25,7 +24,7 @@ export function registerRun(program: Command): void {
       // Variables go to the command alone, not to the whole sandbox.
       const sandbox = await asPlatformFailure(() => startSandbox(api, template, { ...flags, env: {} }));
       try {
-        const envd = new EnvdClient(api.settings.url, sandbox, flags.user);
+        const envd = await openEnvd(api, sandbox, flags.user);
         process.exitCode = await execute(api, sandbox.sandboxID, envd, words, flags);
       } finally {
         await api.kill(sandbox.sandboxID).catch((error: unknown) => {

@@ -1,7 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { ControlPlane, SandboxInfo } from '../client/control-plane.ts';
-import { EnvdClient } from '../client/envd.ts';
-import { openControlPlane } from '../client/session.ts';
+import { openControlPlane, openEnvd } from '../client/session.ts';
 import { CliError } from '../output/cli-error.ts';
 import { shellExitCode } from '../terminal/exec-session.ts';
 import { terminalSession } from '../terminal/shell-session.ts';
@@ -46,7 +45,7 @@ export function registerStart(program: Command): void {
         flags.cold === true ? await startCold(api, template, flags) : await startWarm(api, template, flags);
       console.log(sandbox.sandboxID);
       if (flags.detach === true) return;
-      const envd = new EnvdClient(api.settings.url, sandbox);
+      const envd = await openEnvd(api, sandbox);
       process.exitCode = shellExitCode(await terminalSession(api, sandbox.sandboxID, envd, { envs: {} }));
       console.error(`the sandbox lives on: aenv connect ${sandbox.sandboxID} | aenv rm ${sandbox.sandboxID}`);
     });

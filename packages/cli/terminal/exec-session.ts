@@ -1,5 +1,4 @@
 import type { Readable, Writable } from 'node:stream';
-import { Code, ConnectError } from '@connectrpc/connect';
 import type { EnvdClient, ExitStatus, StartOptions } from '../client/envd.ts';
 import { CliError } from '../output/cli-error.ts';
 import { InputPump } from './input-pump.ts';
@@ -47,8 +46,6 @@ export async function execSession(envd: EnvdClient, options: StartOptions, strea
           return exitStatus(event.value);
       }
     }
-  } catch (error) {
-    throw explain(error, options.cmd);
   } finally {
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
     pump?.stop();
@@ -76,14 +73,6 @@ function exitStatus(end: { exitCode: number; exited: boolean; status: string }):
   if (end.exited) return { code: end.exitCode };
   const signal = /^signal: (.+?)( \(core dumped\))?$/.exec(end.status)?.[1];
   return signal === undefined ? { code: end.exitCode } : { code: end.exitCode, signal };
-}
-
-function explain(error: unknown, cmd: string): unknown {
-  if (!(error instanceof ConnectError)) return error;
-  if (error.code === Code.NotFound) return new CliError(`${cmd}: ${error.rawMessage}`, undefined, 127);
-  if (error.code === Code.PermissionDenied) return new CliError(`${cmd}: ${error.rawMessage}`, undefined, 126);
-  const hint = error.code === Code.Unauthenticated ? 'Use a user that exists in the sandbox.' : undefined;
-  return new CliError(error.rawMessage, hint, 125);
 }
 
 /** Signal texts as Go's os package spells them, which envd uses, with their numbers on Linux (signal(7)). */
