@@ -4,6 +4,7 @@ import { registerCompletion } from './commands/completion.ts';
 import { registerConnect } from './commands/connect.ts';
 import { registerExec } from './commands/exec.ts';
 import { registerFork } from './commands/fork.ts';
+import { registerImages } from './commands/images.ts';
 import { registerKeys } from './commands/keys.ts';
 import { registerObservation } from './commands/observation.ts';
 import { registerPause } from './commands/pause.ts';
@@ -35,6 +36,7 @@ export function createProgram(version: string): Command {
   registerTransfer(program);
   registerPull(program);
   registerTemplates(program);
+  registerImages(program);
   registerObservation(program);
   registerKeys(program);
   registerAuth(program);

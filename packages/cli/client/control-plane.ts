@@ -32,6 +32,23 @@ export interface TemplateInfo {
   readonly updatedAt: string;
 }
 
+export interface ImageInfo {
+  readonly name: string;
+  readonly digest: string;
+  readonly diskSizeMB: number;
+  readonly layers: number;
+  readonly uniqueBytes: number;
+  readonly sharedBytes: number;
+  readonly remoteBytes: number;
+  readonly usedBy: readonly string[];
+}
+
+/** What was removed because nobody needed it. */
+export interface CollectedInfo {
+  readonly removed: readonly { readonly kind: string; readonly path: string; readonly bytes: number }[];
+  readonly freedBytes: number;
+}
+
 /** A build of a template. */
 export interface BuildRef {
   readonly templateID: string;
@@ -172,6 +189,18 @@ export class ControlPlane {
 
   async removeTemplate(name: string): Promise<void> {
     await this.#request('DELETE', `/templates/${encodeURIComponent(name)}`);
+  }
+
+  async images(): Promise<ImageInfo[]> {
+    return (await this.#request('GET', '/aenv/images')) as ImageInfo[];
+  }
+
+  async removeImage(image: string): Promise<CollectedInfo> {
+    return (await this.#request('DELETE', `/aenv/images/${encodeURIComponent(image)}`)) as CollectedInfo;
+  }
+
+  async collectImages(): Promise<CollectedInfo> {
+    return (await this.#request('POST', '/aenv/images/gc')) as CollectedInfo;
   }
 
   /** Orders a template; nothing happens before `startBuild`. */

@@ -1,3 +1,5 @@
+import { bytes } from './bytes.ts';
+
 /**
  * A line on stderr that tells how far a transfer is; only on a terminal. Rewritten at most ten times a second.
  */
@@ -29,13 +31,6 @@ export class Progress {
   #text(): string {
     const seconds = (performance.now() - this.#start) / 1000;
     const rate = seconds > 0 ? this.#bytes / seconds : 0;
-    return `${this.#label}  ${size(this.#bytes)}  ${size(rate)}/s`;
+    return `${this.#label}  ${bytes(this.#bytes)}  ${bytes(rate)}/s`;
   }
-}
-
-function size(bytes: number): string {
-  if (bytes < 1000) return `${Math.round(bytes)} B`;
-  if (bytes < 1e6) return `${(bytes / 1e3).toFixed(1)} kB`;
-  if (bytes < 1e9) return `${(bytes / 1e6).toFixed(1)} MB`;
-  return `${(bytes / 1e9).toFixed(2)} GB`;
 }

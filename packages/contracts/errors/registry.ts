@@ -1,6 +1,7 @@
 import type { ErrorSpec } from './error-spec.ts';
 import { GUEST_ERRORS } from './guest-errors.ts';
 import { SNAPSHOT_ERRORS } from './snapshot-errors.ts';
+import { STORAGE_ERRORS } from './storage-errors.ts';
 import { TEMPLATE_ERRORS } from './template-errors.ts';
 
 /** Every error code of the product. `docs/reference/errors.md` is generated from this file. */
@@ -311,6 +312,7 @@ const registry = {
   },
   ...SNAPSHOT_ERRORS,
   ...TEMPLATE_ERRORS,
+  ...STORAGE_ERRORS,
   ledger_failed: {
     status: 500,
     summary: 'The ledger could not be read or written.',

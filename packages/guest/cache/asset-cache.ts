@@ -4,6 +4,7 @@ import { chmod, lstat, mkdir, open, readdir, readFile, rename, rm } from 'node:f
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { syncFolder, writeDurable } from '@aenv/platform/files/durable.ts';
+import { markUsed } from '@aenv/platform/files/mark-used.ts';
 import { identify } from '@aenv/platform/process/identity.ts';
 
 /** What one artefact is and how it comes to be. */
@@ -52,7 +53,7 @@ export class AssetCache {
   async get(recipe: Recipe): Promise<string> {
     const entry = this.#entry(recipe);
     const names = Object.keys(recipe.files);
-    if (await isSealed(entry, names)) return entry;
+    if ((await isSealed(entry, names)) && (await markUsed(entry))) return entry;
 
     await mkdir(this.#dir, { recursive: true, mode: 0o755 });
     await this.#sweep();

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncFolder } from '@aenv/platform/files/durable.ts';
+import { markUsed } from '@aenv/platform/files/mark-used.ts';
 import { identify, isAlive } from '@aenv/platform/process/identity.ts';
 import { isCode } from '../errors/is-code.ts';
 
@@ -20,7 +21,7 @@ export async function assetFolder(
   build: (folder: string, scratch: string) => Promise<void>,
 ): Promise<string> {
   const target = join(parent, name);
-  if (await isFolder(target)) return target;
+  if ((await isFolder(target)) && (await markUsed(target))) return target;
   await mkdir(parent, { recursive: true, mode: 0o755 });
   await removeLeftovers(parent);
   const self = await identify(process.pid);

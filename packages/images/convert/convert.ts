@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { fileLayer, LayerPool } from '@aenv/block/layers/stack/pool.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { markUsed } from '@aenv/platform/files/mark-used.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { assetFolder } from '../cache/asset-folder.ts';
 import { applyLayer } from '../ext4/apply/layer.ts';
@@ -104,7 +105,8 @@ class Conversion {
     for (const [at, step] of this.#steps.entries()) {
       this.#options.signal?.throwIfAborted();
       const folder = join(this.#options.layersDir, step.key);
-      const layer = (await readRecord(folder)) ?? (await this.#make(at, step));
+      const kept = await readRecord(folder);
+      const layer = kept !== undefined && (await markUsed(folder)) ? kept : await this.#make(at, step);
       this.#done.push(layer);
       this.#report(at === this.#steps.length - 2 ? this.#image.layers.length : at + 1, 0);
     }

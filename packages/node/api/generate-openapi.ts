@@ -12,6 +12,7 @@ export function openApiPage(version: string): string {
     templates: uncalled as never,
     builds: uncalled as never,
     images: uncalled as never,
+    storage: uncalled as never,
     observations: uncalled as never,
     apiKeys: uncalled as never,
     keys: new SingleKeyStore(''),

@@ -5,6 +5,7 @@ import type { Config } from '../config/schema.ts';
 import type { NodeMetrics } from '../observability/prometheus.ts';
 import type { SandboxService } from '../sandboxes/contract.ts';
 import type { SandboxObservations } from '../sandboxes/observe/contract.ts';
+import type { StorageService } from '../storage/contract.ts';
 import type { TemplateBuilds } from '../templates/builds/contract.ts';
 import type { TemplateService } from '../templates/contract.ts';
 import type { ImageTemplates } from '../templates/pull/contract.ts';
@@ -34,6 +35,7 @@ export interface ApiParts {
   readonly templates: TemplateService;
   readonly builds: TemplateBuilds;
   readonly images: ImageTemplates;
+  readonly storage: StorageService;
   readonly observations: SandboxObservations;
   readonly keys: KeyStore;
   readonly apiKeys: KeyAdministration;

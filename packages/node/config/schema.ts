@@ -183,6 +183,11 @@ export const ConfigSchema = z.strictObject({
         meaning: 'threads of the block daemon that serve disks; one serves hundreds',
         defaultText: 'one for each 8 CPUs, at least 1, at most 4',
       }),
+      keepUnusedHours: key(integer(0, 87_600), 168, {
+        kind: 'integer',
+        meaning:
+          'hours for which assets stay that nothing needs any more: layers of removed templates, captured machines, old kernels and tools drives',
+      }),
     })
     .prefault({}),
   vmm: z

@@ -12,6 +12,7 @@ import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import { createApi } from '../api/api.ts';
 import { createApiListener } from '../api/listener.ts';
 import { apiSettings } from '../api/parts.ts';
+import { HomeUses } from '../assets/homes/home-uses.ts';
 import { ApiKeys } from '../auth/api-keys.ts';
 import { loadApiKey } from '../auth/key-file.ts';
 import { SingleKeyStore } from '../auth/key-store.ts';
@@ -33,7 +34,7 @@ import { askGuestOverTcp } from '../sandboxes/observe/guest-report.ts';
 import { Observatory } from '../sandboxes/observe/observatory.ts';
 import { Sandboxes } from '../sandboxes/service.ts';
 import { NodeCheckpoints } from '../snapshots/checkpoints.ts';
-import { SnapshotCollector } from '../snapshots/collector.ts';
+import { collectSnapshots } from '../snapshots/collector.ts';
 import { DiskSpace } from '../snapshots/disk-space.ts';
 import { sweepSnapshots } from '../snapshots/sweep.ts';
 import { openLedger } from '../store/ledger.ts';
@@ -43,12 +44,13 @@ import { BUILTINS } from '../templates/builtin/builtins.ts';
 import { localLayers } from '../templates/layers.ts';
 import { registerBuiltin } from '../templates/register.ts';
 import { Templates } from '../templates/service.ts';
-import { layersOf, loadAssets } from './assets.ts';
+import { filesOfAssets, filesOfTemplate, layersOf, loadAssets } from './assets.ts';
 import { type Folders, foldersOf, makeFolders } from './folders.ts';
 import { openImageTemplates } from './image-templates.ts';
 import { recoverHost, slotsOf } from './recovery.ts';
 import { createStartPoints, openSnapshots } from './snapshots.ts';
 import { openStorage } from './storage.ts';
+import { openStorageService } from './storage-service.ts';
 import { prepareVms } from './vms.ts';
 
 export interface DaemonOptions {
@@ -96,7 +98,18 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   taken.add(() => certificate?.close());
 
   const building = new AbortController();
-  const assets = loadAssets(config, log, AbortSignal.any([signal, building.signal]));
+  const booted: string[] = [];
+  const uses = new HomeUses({
+    ...{ assetsDir: config.assets, home: config.home, clock },
+    referred: () => [...booted, ...ledger.templates.list().flatMap((template) => filesOfTemplate(config, template))],
+  });
+  const starting = AbortSignal.any([signal, building.signal]);
+  const assets = uses.during(async () => {
+    const loaded = await loadAssets(config, log, starting);
+    booted.push(...filesOfAssets(loaded));
+    await uses.refresh();
+    return loaded;
+  }, starting);
   // It may fail while something else is waited for, and is heard when its turn comes.
   assets.catch(() => {});
   // Also when what comes first fails, nothing goes on being built behind it.
@@ -137,10 +150,10 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     layersDir: layersOf(config.assets),
     envdVersion: ENVD_VERSION,
     prepare: (template) => startPoints.of(template),
-    ...{ ledger: ledger.templates, clock, log },
+    ...{ ledger: ledger.templates, uses, clock, log },
   });
   taken.add(() => builds.close());
-  const images = await openImageTemplates({ config, ledger, templates, builtin: builds, clock, log });
+  const images = await openImageTemplates({ config, ledger, templates, builtin: builds, uses, clock, log });
   taken.add(() => images.close());
   const serialLogs = new SerialLogs(folders.serial);
   const observatory = new Observatory({
@@ -170,7 +183,7 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   });
   const capturing = AbortSignal.any([signal, building.signal]);
   const startPoints = createStartPoints({
-    ...{ config, vms, launch, volumes, repository, clock, log, signal: capturing },
+    ...{ config, vms, launch, volumes, repository, uses, clock, log, signal: capturing },
   });
   taken.add(() => startPoints.close());
   const adopted = await adoptAll(
@@ -185,8 +198,8 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     .live()
     .flatMap(({ state, checkpoint }) => (state === 'paused' && checkpoint !== undefined ? [checkpoint.id] : []));
   const needed = new Set([...paused, ...startPoints.idsOf(templates.list())]);
-  const memoryBases = adopted.map(({ machine }) => machine.vm.record.memoryBase);
-  await sweepSnapshots({ repository, volumes, needed, memoryBases, log });
+  const adoptedBases = adopted.map(({ machine }) => machine.vm.record.memoryBase);
+  await sweepSnapshots({ repository, volumes, needed, memoryBases: adoptedBases, log });
   const sandboxes = new Sandboxes({
     ledger: ledger.sandboxes,
     startPointOf: (template) => startPoints.of(template),
@@ -200,20 +213,21 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     observer: observatory,
     ...{ clock, log, metrics },
   });
-  const collector = new SnapshotCollector({
-    repository,
-    memoryBases: () => ledger.sandboxes.live().flatMap(({ vm }) => (vm === undefined ? [] : [vm.memoryBase])),
-    intervalMs: COLLECT_MS,
-    ...{ clock, log },
-  });
+  const memoryBases = () => ledger.sandboxes.live().flatMap(({ vm }) => (vm === undefined ? [] : [vm.memoryBase]));
+  const collector = collectSnapshots({ ...{ repository, memoryBases, intervalMs: COLLECT_MS, clock, log } });
   taken.add(() => collector.close());
+  const stored = openStorageService({
+    ...{ config, uses, images, startPoints, repository, memoryBases, clock, log },
+    templates: ledger.templates,
+  });
+  taken.add(() => stored.close());
   const api = createApi({
     observations: observatory,
     // It knows the builds of both kinds.
     builds: images,
     apiKeys: keys,
     settings: apiSettings(config),
-    ...{ sandboxes, templates, images, keys, log, metrics, version },
+    ...{ sandboxes, templates, images, storage: stored.service, keys, log, metrics, version },
   });
   const frontDoor = createFrontDoor({
     directory: sandboxes.routes,

@@ -1,16 +1,27 @@
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { GuestAssets } from '@aenv/guest/contract.ts';
 import type { DiskImage } from '@aenv/images/convert/from-layout.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { QemuInstall } from '@aenv/vmm/qemu/install/qemu-install.ts';
+import { imageRecordPath } from '../assets/images/image-record.ts';
+import { assetPlaces } from '../assets/places.ts';
 import type { Config } from '../config/schema.ts';
+import type { Template } from '../templates/contract.ts';
+import { layerFiles } from '../templates/layers.ts';
 
 /** Everything that is built once and cached. */
 export interface Assets {
   readonly qemu: QemuInstall;
   readonly guest: GuestAssets;
-  readonly base: DiskImage;
+  readonly base: DiskImage & { readonly layoutDir: string };
+}
+
+/** Files of these assets that a home with this version goes on using. */
+export function filesOfAssets({ guest, base }: Pick<Assets, 'guest' | 'base'>): readonly string[] {
+  const { kernel, initramfs, tools, native } = guest;
+  const layers = base.layers.map(({ path }) => path);
+  return [kernel.path, initramfs.path, tools.path, native.path, base.layoutDir, ...layers];
 }
 
 /**
@@ -55,14 +66,24 @@ async function loadQemu(config: Config, options: AssetOptions): Promise<QemuInst
   });
 }
 
-async function loadBase(options: AssetOptions): Promise<DiskImage> {
+async function loadBase(options: AssetOptions): Promise<Assets['base']> {
   const { ensureBaseImage } = await import('@aenv/images/base/build.ts');
   const { convertLayout } = await import('@aenv/images/convert/from-layout.ts');
   const { layoutDir } = await ensureBaseImage(options);
-  return convertLayout(layoutDir, { ...options, layersDir: layersOf(options.assetsDir) });
+  const disk = await convertLayout(layoutDir, { ...options, layersDir: layersOf(options.assetsDir) });
+  return { ...disk, layoutDir };
 }
 
 /** Converted layers of images that are nobody's secret. */
 export function layersOf(assetsDir: string): string {
-  return join(assetsDir, 'layers');
+  return assetPlaces(assetsDir).layers;
+}
+
+/** Files of assets that a template refers to, and the one that names its image. */
+export function filesOfTemplate(
+  { assets }: Pick<Config, 'assets'>,
+  { source, diskSizeMb }: Template,
+): readonly string[] {
+  const image = imageRecordPath(assetPlaces(assets).images, { digest: source.imageDigest, diskSizeMb });
+  return [...layerFiles(source), image];
 }

@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
+import type { AssetUses } from '../assets/contract.ts';
+import { assetPlaces } from '../assets/places.ts';
 import type { Config } from '../config/schema.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { BASE } from '../templates/base.ts';
@@ -11,13 +13,13 @@ import { BUILTINS } from '../templates/builtin/builtins.ts';
 import type { TemplateService } from '../templates/contract.ts';
 import { NodeImageTemplates } from '../templates/pull/image-templates.ts';
 import { createPull } from '../templates/pull/pull.ts';
-import { layersOf } from './assets.ts';
 
 export interface ImageTemplateParts {
   readonly config: Config;
   readonly ledger: Ledger;
   readonly templates: TemplateService;
   readonly builtin: TemplateBuilds;
+  readonly uses: AssetUses;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -26,11 +28,12 @@ export interface ImageTemplateParts {
 export async function openImageTemplates(parts: ImageTemplateParts): Promise<NodeImageTemplates> {
   const { config, ...rest } = parts;
   const spool = join(config.home, 'pull');
+  const { layers, images } = assetPlaces(config.assets);
   await rm(spool, { recursive: true, force: true });
   return new NodeImageTemplates({
     ...rest,
     reserved: [BASE.alias, ...Object.values(BUILTINS).map(({ template }) => template.alias)],
-    pull: createPull(config, layersOf(config.assets), spool),
+    pull: createPull(config, { layers, images, spool }),
     envdVersion: ENVD_VERSION,
   });
 }

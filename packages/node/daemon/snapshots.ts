@@ -1,8 +1,9 @@
-import { join } from 'node:path';
 import type { BlockStore } from '@aenv/block/contract.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
+import type { AssetUses } from '../assets/contract.ts';
+import { assetPlaces } from '../assets/places.ts';
 import type { Config } from '../config/schema.ts';
 import type { Launch, StartPoint } from '../sandboxes/launch/launch.ts';
 import type { SnapshotRepository } from '../snapshots/contract.ts';
@@ -30,33 +31,39 @@ export interface StartPointsOptions {
   readonly launch: Launch;
   readonly volumes: BlockStore;
   readonly repository: SnapshotRepository;
+  readonly uses: AssetUses;
   readonly clock: Clock;
   readonly log: Logger;
   readonly signal: AbortSignal;
 }
+
+/** Longest time between the question what a sandbox starts from, and its start having it open. */
+const ABOUT_TO_START_MS = 600_000;
 
 /** What sandboxes start from: the captured machine of their template, or its disk where there is none. */
 export interface StartPoints {
   of(template: Template): Promise<StartPoint>;
   /** Ids of the captured machines of these templates, whether they are there or not. */
   idsOf(templates: readonly Template[]): readonly string[];
+  /** Removes captured machines of other templates than these. @returns how many */
+  keepOnly(templates: readonly Template[]): Promise<number>;
   /** Gives up what is being captured. */
   close(): Promise<void>;
 }
 
 export function createStartPoints(options: StartPointsOptions): StartPoints {
-  const { config, vms, launch, volumes, repository, clock, log } = options;
+  const { config, vms, launch, volumes, repository, uses, clock, log } = options;
   const closing = new AbortController();
   const signal = AbortSignal.any([options.signal, closing.signal]);
   const { kind, build, cpu } = vms.host;
   const machines = new Machines({
-    folder: join(config.assets, 'machines'),
+    folder: assetPlaces(config.assets).machines,
     build: createMachineBuilder({
       ...{ launch, volumes, useGuest: useGuestOverTcp, clock, log },
       facts: { vmm: { kind, build }, cpu, ...vms.boot },
     }),
     platform: JSON.stringify([vms.host, vms.boot, vms.parts]),
-    ...{ repository, log, signal },
+    ...{ repository, uses, clock, log, signal },
   });
   return {
     async of(template) {
@@ -65,6 +72,7 @@ export function createStartPoints(options: StartPointsOptions): StartPoints {
       return { kind: 'disk', disk: { kind: 'layers', layers: diskLayers(template.source) } };
     },
     idsOf: (templates) => templates.map((template) => machines.idOf(template)),
+    keepOnly: (templates) => machines.keepOnly(templates, clock.now() - ABOUT_TO_START_MS),
     close() {
       closing.abort(new AenvError('shutting_down', 'the daemon is shutting down'));
       return machines.close();

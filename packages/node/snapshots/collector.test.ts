@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { ManualClock } from '../sandboxes/testing/manual-clock.ts';
-import { SnapshotCollector } from './collector.ts';
+import { collectSnapshots } from './collector.ts';
 import type { GcReport, GcRoots } from './contract.ts';
 
 const NOTHING: GcReport = { bases: 0, chunks: 0, files: 0, freedBytes: 0, blockedBy: [] };
@@ -26,7 +26,7 @@ test('what is collected spares the VMs that run at that moment; a failure does n
     spared.push([...memoryBases()]);
     return answers[spared.length - 1]?.() ?? NOTHING;
   };
-  const collector = new SnapshotCollector({
+  const collector = collectSnapshots({
     ...{ repository: { gc }, memoryBases: () => running, intervalMs: 60_000, clock, log },
   });
   await clock.advance(61_000);

@@ -1,4 +1,5 @@
 import type { Clock } from '@aenv/platform/clock/clock.ts';
+import { Repeater } from '@aenv/platform/clock/repeater.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { SnapshotRepository } from './contract.ts';
 
@@ -12,34 +13,14 @@ export interface CollectorOptions {
 }
 
 /** Removes at an interval what removed snapshots shared and nobody needs any more: bases of forks and of pauses. */
-export class SnapshotCollector {
-  readonly #abort = new AbortController();
-  readonly #done: Promise<void>;
-
-  constructor(options: CollectorOptions) {
-    this.#done = this.#loop(options);
-  }
-
-  /** Waits for a collection that is under way. */
-  async close(): Promise<void> {
-    this.#abort.abort();
-    await this.#done;
-  }
-
-  async #loop({ repository, memoryBases, intervalMs, clock, log }: CollectorOptions): Promise<void> {
-    for (;;) {
-      try {
-        await clock.sleep(intervalMs, this.#abort.signal);
-      } catch {
-        return;
-      }
-      try {
-        const report = await repository.gc({ memoryBases });
-        if (report.blockedBy.length > 0) log.warn('snapshots cannot be read: nothing is removed', { ...report });
-        else if (report.freedBytes > 0) log.info('what no snapshot needs was removed', { ...report });
-      } catch (error) {
-        log.error('what no snapshot needs could not be removed', { error });
-      }
-    }
-  }
+export function collectSnapshots({ repository, memoryBases, intervalMs, clock, log }: CollectorOptions): Repeater {
+  return new Repeater({
+    ...{ intervalMs, clock },
+    work: async () => {
+      const report = await repository.gc({ memoryBases });
+      if (report.blockedBy.length > 0) log.warn('snapshots cannot be read: nothing is removed', { ...report });
+      else if (report.freedBytes > 0) log.info('what no snapshot needs was removed', { ...report });
+    },
+    onError: (error) => log.error('what no snapshot needs could not be removed', { error }),
+  });
 }

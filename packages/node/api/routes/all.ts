@@ -10,6 +10,7 @@ import { listSandboxesRoutes } from './list-sandboxes.ts';
 import { observationRoutes } from './observation.ts';
 import { oneSandboxRoutes } from './one-sandbox.ts';
 import { serviceRoutes } from './service.ts';
+import { storageRoutes } from './storage.ts';
 import { templateBuildRoutes } from './template-builds.ts';
 import { templateRoutes } from './templates.ts';
 import { unservedRoutes } from './unserved.ts';
@@ -24,6 +25,7 @@ export function allRoutes(parts: ApiParts): readonly Route[] {
     }),
     ...unservedRoutes(parts),
     ...apiKeyRoutes(parts),
+    ...storageRoutes(parts),
     ...createSandboxRoutes(parts),
     ...coldSandboxRoutes(parts),
     ...listSandboxesRoutes(parts),

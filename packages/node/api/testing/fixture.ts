@@ -11,6 +11,7 @@ import { type ApiSettings, apiSettings } from '../parts.ts';
 import { FakeImages } from './fake-images.ts';
 import { FakeObservations } from './fake-observations.ts';
 import { FakeBuilds, FakeSandboxes, FakeTemplates } from './fake-services.ts';
+import { FakeStorage } from './fake-storage.ts';
 
 export const KEY = `e2b_${'0a'.repeat(32)}`;
 
@@ -29,6 +30,7 @@ export interface ApiFixture extends AsyncDisposable {
   readonly templates: FakeTemplates;
   readonly builds: FakeBuilds;
   readonly images: FakeImages;
+  readonly storage: FakeStorage;
   readonly observations: FakeObservations;
   readonly logLines: string[];
   /** A request with the key; `body` is sent as JSON unless it is text already. */
@@ -46,6 +48,7 @@ export function apiFixture(settings: Partial<ApiSettings> = {}): ApiFixture {
   const observations = new FakeObservations();
   const builds = new FakeBuilds();
   const images = new FakeImages();
+  const storage = new FakeStorage();
   const bootstrap = new SingleKeyStore(KEY);
   const apiKeys = new ApiKeys({ ledger: sandboxes.ledger.keys, bootstrap, clock: systemClock, log: silentLogger });
   const logLines: string[] = [];
@@ -54,6 +57,7 @@ export function apiFixture(settings: Partial<ApiSettings> = {}): ApiFixture {
     templates,
     builds,
     images,
+    storage,
     observations,
     keys: apiKeys,
     apiKeys,
@@ -68,6 +72,7 @@ export function apiFixture(settings: Partial<ApiSettings> = {}): ApiFixture {
     templates,
     builds,
     images,
+    storage,
     observations,
     logLines,
     async request(method, path, body, options = {}) {

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
+import { unguarded } from '../../assets/testing/unguarded.ts';
 import { ManualClock } from '../../sandboxes/testing/manual-clock.ts';
 import { type Ledger, openLedger } from '../../store/ledger.ts';
 import type { BuildableTemplate, BuildOptions } from '../builtin/contract.ts';
@@ -55,7 +56,7 @@ const open = () =>
     builtins: { tool: BUILTIN },
     ...{ assetsDir: '/assets', layersDir: '/layers', envdVersion: '0.6.13' },
     prepare: async ({ templateId }) => void prepared.push(templateId),
-    ...{ ledger: ledger.templates, clock, log: silentLogger },
+    ...{ ledger: ledger.templates, uses: unguarded, clock, log: silentLogger },
   });
 
 test('a build is told from its start, then registers the template under the ids that it was told by', async () => {

@@ -2,10 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
+import type { AssetUses } from '../../assets/contract.ts';
 import { randomName } from '../../sandboxes/identity.ts';
 import type { TemplateLedger } from '../../store/template-ledger.ts';
 import type { BuildableTemplate } from '../builtin/contract.ts';
 import type { Template } from '../contract.ts';
+import { layerFiles } from '../layers.ts';
 import { registerBuiltin } from '../register.ts';
 import { BuildLog } from './build-log.ts';
 import type { BuildIds, BuildState, LogQuery, TemplateBuilds } from './contract.ts';
@@ -19,6 +21,7 @@ export interface BuildsOptions {
   /** makes what sandboxes of a template start from, so that the first one need not wait for it */
   readonly prepare: (template: Template) => Promise<unknown>;
   readonly ledger: TemplateLedger;
+  readonly uses: Pick<AssetUses, 'during'>;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -89,16 +92,19 @@ export class Builds implements TemplateBuilds {
   }
 
   async #run(build: Build, builtin: BuildableTemplate): Promise<void> {
-    const { ledger, clock, log, assetsDir, layersDir, envdVersion, prepare } = this.#options;
+    const { ledger, uses, clock, log, assetsDir, layersDir, envdVersion, prepare } = this.#options;
     const { alias } = builtin.template;
     const started = clock.now();
     try {
-      const made = await builtin.build({
-        ...{ assetsDir, layersDir, signal: this.#end.signal },
-        log: build.log.logger(log.child({ buildId: build.buildId })),
-      });
-      const ids = { templateId: build.templateId, buildId: build.buildId };
-      const template = registerBuiltin({ ledger, clock, log }, builtin.template, { ...made, envdVersion }, ids);
+      const template = await uses.during(async (claim) => {
+        const made = await builtin.build({
+          ...{ assetsDir, layersDir, signal: this.#end.signal },
+          log: build.log.logger(log.child({ buildId: build.buildId })),
+        });
+        await claim(layerFiles(made.source));
+        const ids = { templateId: build.templateId, buildId: build.buildId };
+        return registerBuiltin({ ledger, clock, log }, builtin.template, { ...made, envdVersion }, ids);
+      }, this.#end.signal);
       build.log.add('info', 'capturing a machine that sandboxes are continued from');
       await prepare(template);
       build.log.add('info', `${alias} is ready (${((clock.now() - started) / 1000).toFixed(1)} s)`);

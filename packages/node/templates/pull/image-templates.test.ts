@@ -10,6 +10,7 @@ import { RegistryFixture } from '@aenv/images/testing/registry-fixture.ts';
 import { tar } from '@aenv/images/testing/tar.ts';
 import { systemClock } from '@aenv/platform/clock/clock.ts';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
+import { unguarded } from '../../assets/testing/unguarded.ts';
 import { type Ledger, openLedger } from '../../store/ledger.ts';
 import { fullRecord } from '../../store/testing/records.ts';
 import type { BuildIds, BuildState, TemplateBuilds } from '../builds/contract.ts';
@@ -49,7 +50,16 @@ const none: TemplateBuilds = {
 
 function service(pull: Pull = realPull()): NodeImageTemplates {
   return new NodeImageTemplates({
-    ...{ ledger, pull, builtin: none, reserved: ['base'], envdVersion: '1', clock: systemClock, log: silentLogger },
+    ...{
+      ledger,
+      pull,
+      uses: unguarded,
+      builtin: none,
+      reserved: ['base'],
+      envdVersion: '1',
+      clock: systemClock,
+      log: silentLogger,
+    },
     templates: new Templates({ ledger: ledger.templates, clock: systemClock, namespace: 'default' }),
   });
 }
@@ -61,7 +71,12 @@ function realPull(): Pull {
     dockerConfig: join(dir, 'no-docker.json'),
     ...{ offlineAfterSeconds: 1, cacheBytes: 0, cacheKeepFreeBytes: 0 },
   };
-  return createPull({ registry: config }, join(dir, 'layers'), join(dir, 'spool'));
+  return createPull(
+    { registry: config },
+    {
+      ...{ layers: join(dir, 'layers'), images: join(dir, 'images'), spool: join(dir, 'spool') },
+    },
+  );
 }
 
 const order = (alias: string, more: object = {}) =>

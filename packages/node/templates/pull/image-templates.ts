@@ -2,13 +2,14 @@ import { createHash, randomUUID } from 'node:crypto';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
+import type { AssetUses, Claim } from '../../assets/contract.ts';
 import { randomName } from '../../sandboxes/identity.ts';
 import type { BuildRecord } from '../../store/build-ledger.ts';
 import type { Ledger } from '../../store/ledger.ts';
 import { BuildLog } from '../builds/build-log.ts';
 import type { BuildIds, BuildState, LogQuery, TemplateBuilds } from '../builds/contract.ts';
 import type { Template, TemplateService } from '../contract.ts';
-import { diskLayers } from '../layers.ts';
+import { diskLayers, layerFiles } from '../layers.ts';
 import type { ImageBuild, ImageTemplates, NewTemplate } from './contract.ts';
 import { fromImage, type ImageParts } from './from-image.ts';
 import { describeProgress, megabytes } from './progress.ts';
@@ -22,6 +23,7 @@ export interface ImageTemplatesOptions {
   /** names of those templates */
   readonly reserved: readonly string[];
   readonly pull: Pull;
+  readonly uses: Pick<AssetUses, 'during'>;
   readonly envdVersion: string;
   readonly clock: Clock;
   readonly log: Logger;
@@ -96,21 +98,10 @@ export class NodeImageTemplates implements ImageTemplates {
 
   async prepareCold(image: string, sizes: Omit<NewTemplate, 'alias'>): Promise<string> {
     this.#admit();
-    const { pull, log } = this.#options;
-    const buildId = randomUUID();
-    const pulling = pull({
-      ...{ image, buildId, log, signal: this.#end.signal, onProgress: () => {} },
-      sizeBytes: bytesOf(sizes.diskSizeMb),
-    });
+    const pulling = this.#options.uses.during((claim) => this.#pullCold(image, sizes, claim), this.#end.signal);
     this.#cold.add(pulling);
     try {
-      const pulled = await pulling;
-      const parts = fromImage(pulled, {});
-      const templateId = coldId({ ...parts, ...sizes, diskSizeMb: parts.diskSizeMb });
-      if (this.#options.ledger.templates.get(templateId) === undefined) {
-        this.#options.ledger.templates.put(this.#templateOf({ templateId, buildId }, [], sizes, parts));
-      }
-      return templateId;
+      return await pulling;
     } finally {
       this.#cold.delete(pulling);
     }
@@ -136,6 +127,22 @@ export class NodeImageTemplates implements ImageTemplates {
     log.info('template removed', { templateId, aliases });
   }
 
+  /**
+   * Removes templates without a name that no sandbox has, and none has started from since `before`, in `ms`.
+   * @returns how many
+   */
+  removeUnused(before: number): number {
+    const { ledger } = this.#options;
+    const used = new Set(ledger.sandboxes.live().map(({ templateId }) => templateId));
+    const unused = ledger.templates.list().filter((template) => {
+      const { templateId, aliases, updatedAt, lastSpawnedAt } = template;
+      const isCold = aliases.length === 0 && templateId === coldId(template);
+      return isCold && !used.has(templateId) && (lastSpawnedAt ?? updatedAt).getTime() < before;
+    });
+    for (const { templateId } of unused) ledger.templates.remove(templateId);
+    return unused.length;
+  }
+
   /** Stops what is under way and waits until nothing of it is left running. */
   async close(): Promise<void> {
     this.#end.abort(new AenvError('shutting_down', INTERRUPTED));
@@ -144,24 +151,28 @@ export class NodeImageTemplates implements ImageTemplates {
   }
 
   async #run(record: BuildRecord, build: ImageBuild, lines: BuildLog): Promise<void> {
-    const { ledger, clock, pull, log } = this.#options;
+    const { ledger, clock, pull, uses, log } = this.#options;
     const { buildId, templateId, wanted } = record;
     const started = clock.now();
     const { signal, stop } = limited(this.#end.signal, build.timeoutMs);
     try {
-      const pulled = await pull({
-        image: build.image,
-        buildId,
-        credentials: build.credentials,
-        sizeBytes: bytesOf(wanted.diskSizeMb),
-        onProgress: describeProgress(clock, (line) => lines.add('info', line)),
-        log: log.child({ buildId }),
-        signal,
-      });
-      signal.throwIfAborted();
-      const bytes = pulled.layers.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-      lines.add('info', `${pulled.name}: ${pulled.layers.length} layers, ${megabytes(bytes)}`);
-      this.#register(record, fromImage(pulled, build));
+      await uses.during(async (claim) => {
+        const pulled = await pull({
+          image: build.image,
+          buildId,
+          credentials: build.credentials,
+          sizeBytes: bytesOf(wanted.diskSizeMb),
+          onProgress: describeProgress(clock, (line) => lines.add('info', line)),
+          log: log.child({ buildId }),
+          signal,
+        });
+        const bytes = pulled.layers.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+        lines.add('info', `${pulled.name}: ${pulled.layers.length} layers, ${megabytes(bytes)}`);
+        const parts = fromImage(pulled, build);
+        await claim(layerFiles(parts.source));
+        signal.throwIfAborted();
+        this.#register(record, parts);
+      }, signal);
       lines.add('info', `${wanted.alias} is ready (${((clock.now() - started) / 1000).toFixed(1)} s)`);
     } catch (error) {
       const { code, message, remediation, cause } = AenvError.from(error, 'the template could not be built');
@@ -172,6 +183,22 @@ export class NodeImageTemplates implements ImageTemplates {
     } finally {
       stop();
     }
+  }
+
+  async #pullCold(image: string, sizes: Omit<NewTemplate, 'alias'>, claim: Claim): Promise<string> {
+    const { ledger, pull, log } = this.#options;
+    const buildId = randomUUID();
+    const pulled = await pull({
+      ...{ image, buildId, log, signal: this.#end.signal, onProgress: () => {} },
+      sizeBytes: bytesOf(sizes.diskSizeMb),
+    });
+    const parts = fromImage(pulled, {});
+    const templateId = coldId({ ...parts, ...sizes, diskSizeMb: parts.diskSizeMb });
+    await claim(layerFiles(parts.source));
+    if (ledger.templates.get(templateId) === undefined) {
+      ledger.templates.put(this.#templateOf({ templateId, buildId }, [], sizes, parts));
+    }
+    return templateId;
   }
 
   /** Template and end of the build in one step: all that they refer to is on stable storage. */

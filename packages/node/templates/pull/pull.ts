@@ -4,6 +4,7 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { PulledImage, PullProgress } from '@aenv/images/pull/contract.ts';
 import type { Credentials } from '@aenv/images/registry/credentials/contract.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
+import { type ImageRecord, keepImageRecord } from '../../assets/images/image-record.ts';
 import type { Config } from '../../config/schema.ts';
 
 export interface PullRequest {
@@ -20,12 +21,19 @@ export interface PullRequest {
 /** Brings an image onto this host, as layers of a disk. @throws AenvError as `pullImage` */
 export type Pull = (request: PullRequest) => Promise<PulledImage>;
 
+export interface PullPlaces {
+  /** where converted layers are kept */
+  readonly layers: string;
+  /** where images are kept by their names */
+  readonly images: string;
+  /** for what is fetched ahead */
+  readonly spool: string;
+}
+
 /**
  * Pulls as the node's configuration says. The client of registries is loaded when the first image is asked for.
- * @param layersDir where converted layers are kept
- * @param spoolDir a folder for what is fetched ahead
  */
-export function createPull(config: Pick<Config, 'registry'>, layersDir: string, spoolDir: string): Pull {
+export function createPull(config: Pick<Config, 'registry'>, places: PullPlaces): Pull {
   return async ({ image, buildId, credentials, sizeBytes, log, signal, onProgress }) => {
     const { pullImage } = await import('@aenv/images/pull/pull-image.ts');
     const { registryClientFrom } = await import('@aenv/images/registry/client-from-config.ts');
@@ -38,14 +46,16 @@ export function createPull(config: Pick<Config, 'registry'>, layersDir: string, 
       },
       log,
     );
-    const spool = join(spoolDir, buildId);
+    const spool = join(places.spool, buildId);
     try {
-      return await pullImage(image, {
-        ...{ client, layersDir, log, signal, onProgress },
-        spoolDir: spool,
+      const pulled = await pullImage(image, {
+        ...{ client, log, signal, onProgress },
+        ...{ layersDir: places.layers, spoolDir: spool },
         ...(credentials === undefined ? {} : { credentials }),
         ...(sizeBytes === undefined ? {} : { sizeBytes }),
       });
+      await keepImageRecord(places.images, recordOf(pulled));
+      return pulled;
     } catch (error) {
       signal.throwIfAborted();
       throw AenvError.from(error);
@@ -53,5 +63,15 @@ export function createPull(config: Pick<Config, 'registry'>, layersDir: string, 
       await client.close();
       await rm(spool, { recursive: true, force: true });
     }
+  };
+}
+
+function recordOf({ name, digest, layers, sizeBytes }: PulledImage): ImageRecord {
+  return {
+    ...{ name, digest, diskSizeMb: Math.ceil(sizeBytes / 2 ** 20), pulledAt: new Date() },
+    layers: layers.map((layer) => ({
+      ...{ digest: layer.digest, sizeBytes: layer.sizeBytes },
+      ...(layer.kind === 'file' ? { path: layer.path } : {}),
+    })),
   };
 }

@@ -100,12 +100,12 @@ export class Lab implements AsyncDisposable {
   async snapshot(
     id: string,
     changes: readonly Change[],
-    options: CommitOptions & { readonly memoryBase?: string } = {},
+    options: CommitOptions & { readonly memoryBase?: string; readonly facts?: Partial<SnapshotFacts> } = {},
   ): Promise<SnapshotManifest> {
     const memoryBase = options.memoryBase ?? this.zeros;
     await using draft = await this.repository.begin({ id, memoryBase, memoryMb: MEMORY_MB });
     await this.capture(draft, changes);
-    return await draft.commit(this.facts(), options);
+    return await draft.commit(this.facts(options.facts), options);
   }
 
   /** Memory that a VM has which is started from a snapshot. */

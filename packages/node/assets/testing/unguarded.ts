@@ -1,0 +1,7 @@
+import type { AssetUses } from '../contract.ts';
+
+/** For tests in which nobody collects anything. */
+export const unguarded: AssetUses = {
+  during: (work) => work(async () => {}),
+  refresh: async () => {},
+};
