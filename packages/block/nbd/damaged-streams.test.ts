@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
-import { damaged, randomOf } from '../testing/fuzz.ts';
+import { damaged, fuzz, randomOf } from '../testing/fuzz.ts';
 import { Export } from './export.ts';
 import { Negotiation } from './negotiation/negotiation.ts';
 import { Input } from './protocol/input.ts';
@@ -13,9 +13,7 @@ import { BufferPool } from './transmission/buffer-pool.ts';
 import { ReplyStream } from './transmission/reply-stream.ts';
 import { Transmission } from './transmission/transmission.ts';
 
-const soak = process.env.AENV_SOAK === '1';
-/** Milliseconds that streams are damaged for; without soak it is a number of times. */
-const SOAK_MS = 60_000;
+/** Times that streams are damaged; in soak it is a minute. */
 const TIMES = 600;
 const SIZE = 1 << 20;
 /** Bytes of memory that no stream may cost, beyond what it sends and what is allowed to be in flight. */
@@ -82,24 +80,14 @@ async function feed(bytes: Buffer, random: () => number): Promise<string> {
 }
 
 test('sessions that are damaged at random are answered, refused or ended, in bounded memory', async () => {
-  const start = Date.now();
-  const memory = process.memoryUsage().rss;
   const ends = new Map<string, number>();
-  for (let seed = 1; soak ? Date.now() - start < SOAK_MS : seed <= TIMES; seed++) {
+  const attempt = async (seed: number) => {
     const random = randomOf(seed);
     const stream = damaged(CORPUS[seed % CORPUS.length] ?? Buffer.alloc(0), random);
-    let end: string;
-    try {
-      end = await feed(stream, random);
-    } catch (error) {
-      throw new Error(`the session of seed ${seed}`, { cause: error });
-    }
+    const end = await feed(stream, random);
     ends.set(end, (ends.get(end) ?? 0) + 1);
-    if (seed % 200 === 0) {
-      const used = process.memoryUsage().rss - memory;
-      assert.ok(used < MEMORY, `${used} bytes of memory after seed ${seed}`);
-    }
-  }
+  };
+  await fuzz({ times: TIMES, memory: MEMORY, attempt });
   for (const end of ['more', 'closed', 'broken', 'finished']) assert.ok((ends.get(end) ?? 0) > 10, `${end} was seldom`);
 });
 

@@ -34,3 +34,45 @@ export function damaged(bytes: Buffer, random: Random): Buffer {
   }
   return copy;
 }
+
+export interface FuzzOptions {
+  /** inputs that are tried, of the seeds from 1 on; in soak it is a minute, of seeds that nobody has tried before */
+  readonly times: number;
+  /** seeds that have found something once: they are tried first, every time */
+  readonly kept?: readonly number[];
+  /** bytes of memory that no input may cost, beyond what there was */
+  readonly memory: number;
+  /** tries the input of a seed; what it throws is a finding */
+  readonly attempt: (seed: number) => Promise<void>;
+}
+
+const SOAK_MS = 60_000;
+/** Inputs between two looks at the memory. */
+const LOOK_EVERY = 100;
+
+/** Tries inputs that follow from seeds. @throws Error that names the seed of the input that has found something */
+export async function fuzz({ times, kept = [], memory, attempt }: FuzzOptions): Promise<void> {
+  const soak = process.env.AENV_SOAK === '1';
+  const end = Date.now() + SOAK_MS;
+  const first = soak ? Date.now() : 1;
+  const before = process.memoryUsage().rss;
+  const isDue = (done: number) => (soak ? Date.now() < end : done < times);
+  const look = (seed: number) => {
+    const used = process.memoryUsage().rss - before;
+    if (used > memory) throw new Error(`${used} bytes of memory after the input of seed ${seed}`);
+  };
+  const tryOne = async (seed: number) => {
+    try {
+      await attempt(seed);
+    } catch (error) {
+      throw new Error(`the input of seed ${seed}, which belongs into the list of kept ones`, { cause: error });
+    }
+  };
+  for (const seed of kept) await tryOne(seed);
+  let seed = first;
+  for (; isDue(seed - first); seed++) {
+    await tryOne(seed);
+    if (seed % LOOK_EVERY === 0) look(seed);
+  }
+  look(seed);
+}

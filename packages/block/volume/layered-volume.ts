@@ -117,14 +117,16 @@ export class LayeredVolume implements Volume {
   }
 
   /**
-   * Waits until the layers that swaps have frozen are sealed: those that are now, or all up to one of them. What failed
-   * before is tried again.
+   * Waits until the layers that swaps have frozen are sealed: those that are now, or those up to one of them at least. What
+   * failed before is tried again.
    * @throws AenvError `no_space`, `io_failed`
    */
   async sealed(last?: string): Promise<void> {
     const layers = [...this.#unsealed.values()];
-    const end = last === undefined ? layers.length : layers.findIndex(({ uuid }) => uuid === last) + 1;
-    await Promise.all(layers.slice(0, end).map((layer) => this.#seal(layer)));
+    // One that is sealed already may stand on others that are not.
+    const at = layers.findIndex(({ uuid }) => uuid === last);
+    const due = at < 0 ? layers : layers.slice(0, at + 1);
+    await Promise.all(due.map((layer) => this.#seal(layer)));
   }
 
   /** A layer of this volume that is not sealed yet. */

@@ -204,4 +204,19 @@ test('start --cold boots an image; sizes without it are refused', async (t) => {
   const more = { envVars: {}, metadata: {}, memoryMB: 256, allowInternetAccess: false };
   assert.deepEqual(bodies, [['/sandboxes-cold', { image: 'debian:13', secure: true, timeout: 300, ...more }]]);
   await assert.rejects(run('start', 'base', '-d', '--memory', '256'), /sizes belong to the template/);
+  await assert.rejects(run('start', 'base', '-d', '--drive', 'a=b'), /drives belong to sandboxes of images/);
+  bodies.length = 0;
+  const drives = ['--drive', 'data=reg:5000/a/b:1', '--drive', 'out=b@sha256:00,rw,path=/srv/x=y,sub=a/b,size=64'];
+  await run('start', '--cold', 'debian:13', '-d', ...drives);
+  const [, cold] = (bodies[0] ?? []) as [string, { attachedDrives: unknown }];
+  assert.deepEqual(cold.attachedDrives, [
+    { driveID: 'data', source: { image: 'reg:5000/a/b:1' } },
+    {
+      ...{ driveID: 'out', source: { image: 'b@sha256:00' }, readOnly: false },
+      ...{ mountPath: '/srv/x=y', subPath: 'a/b', diskSizeMB: 64 },
+    },
+  ]);
+  for (const bad of ['data', '=b', 'a=', 'a=b,x', 'a=b,size=0', 'a=b,path=']) {
+    await assert.rejects(run('start', '--cold', 'debian:13', '-d', '--drive', bad), { code: /invalidArgument/ }, bad);
+  }
 });

@@ -4,6 +4,7 @@ import { openControlPlane, openEnvd } from '../client/session.ts';
 import { CliError } from '../output/cli-error.ts';
 import { shellExitCode } from '../terminal/exec-session.ts';
 import { terminalSession } from '../terminal/shell-session.ts';
+import { type DriveFlag, driveOption } from './drive-option.ts';
 import { envOption, given, globalFlags, metadataOption, parseWhole, timeoutOption } from './options.ts';
 
 interface StartFlags {
@@ -19,6 +20,7 @@ interface ColdFlags {
   readonly cpu?: number;
   readonly memory?: number;
   readonly disk?: number;
+  readonly drive: readonly DriveFlag[];
 }
 
 export function registerStart(program: Command): void {
@@ -39,6 +41,7 @@ export function registerStart(program: Command): void {
     .addOption(new Option('--cpu <count>', 'CPUs; with --cold').argParser(parseWhole))
     .addOption(new Option('--memory <MiB>', 'memory; with --cold').argParser(parseWhole))
     .addOption(new Option('--disk <MiB>', 'size of the disk; with --cold').argParser(parseWhole))
+    .addOption(driveOption())
     .action(async (template: string, flags: StartFlags & ColdFlags, command: Command) => {
       const api = await openControlPlane(globalFlags(command));
       const sandbox =
@@ -56,6 +59,8 @@ async function startWarm(api: ControlPlane, template: string, flags: StartFlags 
   if (cpu !== undefined || memory !== undefined || disk !== undefined) {
     throw new CliError('sizes belong to the template', 'Use --cold with an image, or `aenv pull` with sizes.', 2);
   }
+  if (flags.drive.length > 0)
+    throw new CliError('drives belong to sandboxes of images', 'Use --cold with an image.', 2);
   return await startSandbox(api, template, flags);
 }
 
@@ -64,6 +69,7 @@ async function startCold(api: ControlPlane, image: string, flags: StartFlags & C
     ...{ image, secure: true, timeout: flags.timeout, envVars: flags.env, metadata: flags.metadata },
     ...given({ cpuCount: flags.cpu, memoryMB: flags.memory, diskSizeMB: flags.disk }),
     ...(flags.internet ? {} : { allowInternetAccess: false }),
+    ...(flags.drive.length === 0 ? {} : { attachedDrives: flags.drive }),
   });
 }
 

@@ -1,4 +1,6 @@
 import type { z } from '@hono/zod-openapi';
+import { MAX_ATTACHED_DRIVES } from '../guest/layout.ts';
+import { AttachedDrives } from './attached-drive.ts';
 import { NewSandbox } from './create-sandbox.ts';
 import { ImageName, TemplateSizes } from './image-template.ts';
 import { unserved } from './unserved.ts';
@@ -11,7 +13,9 @@ export const NewColdSandbox = NewSandbox.omit({ templateID: true, allow_internet
     ...TemplateSizes,
     image: ImageName,
     allowInternetAccess,
-    attachedDrives: unserved('attached drives'),
+    attachedDrives: AttachedDrives.nullish().openapi({
+      description: `disks made of images, mounted besides the root; at most ${MAX_ATTACHED_DRIVES}`,
+    }),
     extraBootArgs: unserved('arguments of the kernel'),
   })
   .openapi('NewColdSandbox');

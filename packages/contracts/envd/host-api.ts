@@ -47,6 +47,19 @@ export interface InitRequest {
    * that clones must not share. The answer has no boot id, since the kernel makes that when it is first read.
    */
   readonly capture?: boolean;
+  /** Drives that are mounted now, unless they are already. 422 with the reason when one cannot be. */
+  readonly drives?: readonly GuestDrive[];
+}
+
+/** An attached drive, as the guest is told of it. */
+export interface GuestDrive {
+  /** label of its file system, and its name on the machine */
+  readonly label: string;
+  /** absolute; folders that are missing are made */
+  readonly mountPath: string;
+  readonly readOnly: boolean;
+  /** relative: the folder of the drive that is shown there; absent: all of it */
+  readonly subPath?: string;
 }
 
 /**

@@ -93,6 +93,11 @@ export const GUEST_ERRORS = {
     summary: 'The client accepts none of the encodings that this answer can have.',
     remediation: 'Accept `identity` or `gzip`.',
   },
+  drive_unusable: {
+    status: 422,
+    summary: 'An attached drive cannot be mounted where it was asked for.',
+    remediation: 'Mount it at a folder, or at a path that is not there yet; `subPath` must be a folder of the drive.',
+  },
   not_implemented: {
     status: 501,
     summary: 'This version of the guest daemon does not have the method.',

@@ -4,7 +4,7 @@ export const GUEST_LAYOUT = {
   runDir: '/run/aenv',
   /** mount point of the read-only tools drive */
   toolsDir: '/run/aenv/tools',
-  /** the static multi-call program: applets spawn, xattr, watch, clock, reseed */
+  /** the static multi-call program: applets spawn, xattr, watch, clock, reseed, mount */
   native: '/run/aenv/tools/bin/aenv-guest',
   /** envd's state that must survive its restart (mode 0600): host secret, tokens, defaults */
   stateFile: '/run/aenv/envd.json',
@@ -14,3 +14,12 @@ export const GUEST_LAYOUT = {
 
 /** File-system label of every root filesystem; the guest finds its root by it. */
 export const ROOT_LABEL = 'aenv-root';
+
+/**
+ * What an attached drive is called by: its file-system label, of at most 16 characters, and its name on the machine.
+ * @param number of the drive in its sandbox, from 1
+ */
+export const attachedDriveLabel = (number: number): string => `aenv-drive-${number}`;
+
+/** Drives that can be attached to a sandbox, besides its root and the platform's tools. */
+export const MAX_ATTACHED_DRIVES = 14;

@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
+import type { GuestDrive } from '@aenv/contracts/envd/host-api.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { mountDrives } from '../drives/mount-drives.ts';
 import { applyIdentity, type Identity } from './identity.ts';
 
 /** The parts of the guest that /init changes; tests put something harmless in its place. */
@@ -11,6 +13,8 @@ export interface GuestSystem {
   reseed(seed: Uint8Array): Promise<void>;
   /** Names the guest. */
   setIdentity(identity: Identity): Promise<void>;
+  /** Mounts attached drives, unless they are mounted already. @throws AenvError `drive_unusable` */
+  mountDrives(drives: readonly GuestDrive[]): Promise<void>;
   bootId(): Promise<string>;
 }
 
@@ -20,6 +24,7 @@ export function guestSystem(native: string): GuestSystem {
     setClock: (seconds) => runNative(native, ['clock', 'set', seconds]),
     reseed: (seed) => runNative(native, ['reseed'], seed),
     setIdentity: (identity) => applyIdentity(identity),
+    mountDrives: (drives) => mountDrives(drives, (args) => runNative(native, ['mount', ...args])),
     bootId: async () => (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim(),
   };
 }

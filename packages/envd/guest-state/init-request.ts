@@ -1,4 +1,4 @@
-import type { InitRequest } from '@aenv/contracts/envd/host-api.ts';
+import type { GuestDrive, InitRequest } from '@aenv/contracts/envd/host-api.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { isRecord, isStringMap } from './state.ts';
 
@@ -41,7 +41,27 @@ export function parseInitRequest(body: unknown): InitRequest {
     }
     request.accessToken = body.accessToken;
   }
+  if (body.drives !== undefined && body.drives !== null) request.drives = parseDrives(body.drives);
   return request;
+}
+
+function parseDrives(value: unknown): readonly GuestDrive[] {
+  if (!Array.isArray(value) || !value.every(isDrive)) {
+    throw new AenvError('invalid_request', 'drives must be drives with label, mountPath and readOnly');
+  }
+  return value;
+}
+
+function isDrive(value: unknown): value is GuestDrive {
+  if (!isRecord(value)) return false;
+  const { label, mountPath, readOnly, subPath } = value;
+  return (
+    typeof label === 'string' &&
+    typeof mountPath === 'string' &&
+    mountPath.startsWith('/') &&
+    typeof readOnly === 'boolean' &&
+    (subPath === undefined || typeof subPath === 'string')
+  );
 }
 
 /**

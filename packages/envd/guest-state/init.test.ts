@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { BOOT_ID_HEADER, HOST_SECRET_HEADER } from '@aenv/contracts/envd/host-api.ts';
 import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { startEnvd } from '../server/envd.ts';
 import { TEST_SECRET, testEnvd } from '../testing/envd.ts';
 import { run, unary } from '../testing/rpc-client.ts';
@@ -67,11 +68,27 @@ test('a clone whose clock or entropy cannot be set is refused, and its state is 
     setClock: async () => assert.fail('no clock'),
     reseed: async () => {},
     setIdentity: async () => {},
+    mountDrives: async () => {},
     bootId: async () => '',
   };
   await using envd = await testEnvd({ system });
   assert.equal((await envd.init({ timestamp: '2031-05-06T07:08:09Z', accessToken: 't' })).status, 500);
   assert.equal((await fetch(`${envd.url}/envs`)).status, 200);
+});
+
+test('drives are mounted before the call is answered; one that cannot be fails it with the reason', async () => {
+  await using envd = await testEnvd();
+  const drive = { label: 'aenv-drive-1', mountPath: '/data', readOnly: true };
+  assert.equal((await envd.init({ drives: [drive], sandboxId: 'i1' })).status, 204);
+  assert.deepEqual(envd.system.drives, [drive]);
+  assert.equal((await envd.init({ drives: [{ ...drive, mountPath: 'data' }] })).status, 400);
+  envd.system.mountDrives = async () => {
+    throw new AenvError('drive_unusable', 'the drive for /data cannot be mounted: no');
+  };
+  const refused = await envd.init({ drives: [drive], accessToken: 't' });
+  assert.equal(refused.status, 422);
+  assert.match(((await refused.json()) as { message: string }).message, /for \/data cannot be mounted: no/);
+  assert.equal((await fetch(`${envd.url}/envs`)).status, 200, 'no token was set by the refused call');
 });
 
 test('variables are replaced as a set, and /envs shows them', async () => {

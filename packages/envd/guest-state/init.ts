@@ -72,6 +72,7 @@ export class InitHandler {
     // Time and entropy are what a clone must not run without, so a failure here fails the call.
     if (init.timestamp !== undefined) await this.#setClock(init.timestamp, arrived);
     if (init.seed !== undefined) await this.#system.reseed(Buffer.from(init.seed, 'base64'));
+    if (init.drives !== undefined) await this.#system.mountDrives(init.drives);
     const state = merge(before, secret, init);
     this.#state.save(state);
     if (state.sandboxId !== undefined && (state.sandboxId !== before.sandboxId || state.hostname !== before.hostname)) {
@@ -107,7 +108,15 @@ function notHost(): AenvError {
 }
 
 function merge(before: GuestState, hostSecret: string, init: InitRequest): GuestState {
-  const { accessToken, timestamp: _timestamp, seed: _seed, capture: _capture, envVars, ...fields } = init;
+  const {
+    accessToken,
+    timestamp: _timestamp,
+    seed: _seed,
+    capture: _capture,
+    drives: _drives,
+    envVars,
+    ...fields
+  } = init;
   const { accessToken: token, ...rest } = before;
   const next = accessToken === undefined ? token : (accessToken ?? undefined);
   return {

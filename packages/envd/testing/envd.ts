@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { HOST_SECRET_HEADER, type InitRequest } from '@aenv/contracts/envd/host-api.ts';
+import { type GuestDrive, HOST_SECRET_HEADER, type InitRequest } from '@aenv/contracts/envd/host-api.ts';
 import type { GuestSystem } from '../guest-state/guest-system.ts';
 import type { Identity } from '../guest-state/identity.ts';
 import { DEFAULT_PROCESS_TABLE } from '../process/process-table.ts';
@@ -16,19 +16,23 @@ export interface RecordedSystem extends GuestSystem {
   readonly clocks: string[];
   readonly seeds: Uint8Array[];
   readonly identities: Identity[];
+  readonly drives: GuestDrive[];
 }
 
 export function recordedSystem(): RecordedSystem {
   const clocks: string[] = [];
   const seeds: Uint8Array[] = [];
   const identities: Identity[] = [];
+  const drives: GuestDrive[] = [];
   return {
     clocks,
     seeds,
     identities,
+    drives,
     setClock: async (seconds) => void clocks.push(seconds),
     reseed: async (seed) => void seeds.push(seed),
     setIdentity: async (identity) => void identities.push(identity),
+    mountDrives: async (some) => void drives.push(...some),
     bootId: async () => '00000000-0000-4000-8000-000000000000',
   };
 }

@@ -19,6 +19,7 @@ static const struct {
 	{ "watch", watch_main, false },
 	{ "clock", clock_main, false },
 	{ "reseed", reseed_main, false },
+	{ "mount", mount_main, false },
 };
 
 /* Without cgroups, and on the host, there is no such file and nothing to do. */
@@ -44,6 +45,6 @@ int main(int argc, char **argv)
 			join_user_cgroup();
 		return applets[i].main(argc - 1, argv + 1);
 	}
-	fputs("usage: aenv-guest spawn|xattr|watch|clock|reseed ...\n", stderr);
+	fputs("usage: aenv-guest spawn|xattr|watch|clock|reseed|mount ...\n", stderr);
 	return EXIT_USAGE;
 }

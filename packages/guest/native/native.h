@@ -12,6 +12,7 @@ int reseed_main(int argc, char **argv);
 int spawn_main(int argc, char **argv);
 int xattr_main(int argc, char **argv);
 int watch_main(int argc, char **argv);
+int mount_main(int argc, char **argv);
 
 /* Exit code of every applet that was called in a wrong way. */
 #define EXIT_USAGE 64

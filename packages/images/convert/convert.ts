@@ -17,7 +17,7 @@ import type { OciImage, OciLayer } from '../oci/layout.ts';
 import { prepareRoot, startStateId } from '../start-state/prepare.ts';
 import type { ImageStart } from '../start-state/start.ts';
 import { archiveOf } from './archive.ts';
-import { chainIdOf, layerKey } from './chain.ts';
+import { chainIdOf, layerKey, sha256 } from './chain.ts';
 import { type ConvertedLayer, MODEL_FILE, readRecord, writeRecord } from './layer-record.ts';
 import { LayerSink } from './layer-sink.ts';
 
@@ -35,6 +35,8 @@ export interface ConvertOptions {
   readonly layersDir: string;
   /** bytes of the disk, a multiple of 4096; default 10 GiB, sparse */
   readonly sizeBytes?: number;
+  /** whether the start state is added, as for what sandboxes boot; default true */
+  readonly startState?: boolean;
   readonly limits?: LayerLimits;
   readonly log: Logger;
   readonly signal?: AbortSignal;
@@ -43,7 +45,7 @@ export interface ConvertOptions {
 
 /** The disk of an image, as a stack of layers in files of this host. */
 export interface ConvertedImage {
-  /** bottom first; the last one holds the start state */
+  /** bottom first; the last one holds the start state, if that was asked for */
   readonly layers: readonly ConvertedLayer[];
   /** bytes of the disk */
   readonly sizeBytes: number;
@@ -102,13 +104,14 @@ class Conversion {
   }
 
   async run(): Promise<ConvertedImage> {
+    const lastOfImage = this.#steps.length - (this.#hasStartState ? 2 : 1);
     for (const [at, step] of this.#steps.entries()) {
       this.#options.signal?.throwIfAborted();
       const folder = join(this.#options.layersDir, step.key);
       const kept = await readRecord(folder);
       const layer = kept !== undefined && (await markUsed(folder)) ? kept : await this.#make(at, step);
       this.#done.push(layer);
-      this.#report(at === this.#steps.length - 2 ? this.#image.layers.length : at + 1, 0);
+      this.#report(at === lastOfImage ? this.#image.layers.length : at + 1, 0);
     }
     const start = this.#done.at(-1)?.start ?? { user: 'root', workdir: '/' };
     return {
@@ -116,6 +119,10 @@ class Conversion {
       sizeBytes: this.#sizeBytes,
       start: { ...start, envVars: this.#image.config.env },
     };
+  }
+
+  get #hasStartState(): boolean {
+    return this.#options.startState ?? true;
   }
 
   #plan(): Step[] {
@@ -138,6 +145,8 @@ class Conversion {
       from = to;
     }
     const { config } = this.#image;
+    // Also an image of nothing is a file system.
+    if (!this.#hasStartState) return steps.length > 0 ? steps : [this.#step(sha256('empty'), async () => ({}))];
     steps.push(
       this.#step(chainIdOf(chainId, startStateId(config)), async (tree, sink) => {
         await using stack = await openStack(this.#done);

@@ -17,6 +17,8 @@ export interface PullOptions extends ResolveImageOptions {
   readonly atOnce?: number;
   /** bytes of the disk of an image that has to be converted: see `convertImage` */
   readonly sizeBytes?: number;
+  /** whether an image that has to be converted gets the start state; default true */
+  readonly startState?: boolean;
   readonly limits?: LayerLimits;
   /** where layers that are block layers already are read from on demand; absent: they are fetched whole */
   readonly remoteLayers?: RemoteLayers;

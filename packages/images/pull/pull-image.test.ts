@@ -8,9 +8,12 @@ import { fileLayer, LayerPool } from '@aenv/block/layers/stack/pool.ts';
 import { createWritableLayer } from '@aenv/block/layers/writable/open.ts';
 import { wrapperHeader, wrapperTrailer } from '@aenv/block/tar-wrapper/wrapper.ts';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
+import { run } from '@aenv/platform/process/run.ts';
+import { pullDrive } from '../drive/pull-drive.ts';
 import { BlobCache } from '../lazy/blob-cache.ts';
 import { RemoteLayers } from '../lazy/remote-layers.ts';
 import type { Exchange } from '../testing/fault-front.ts';
+import { flatDisk } from '../testing/flat-disk.ts';
 import { digestOf, type TestDescriptor } from '../testing/layout.ts';
 import { push } from '../testing/push.ts';
 import { RegistryFixture } from '../testing/registry-fixture.ts';
@@ -193,5 +196,28 @@ test('an image of blocks is fetched whole where parts are not served, or not wan
     );
     assert.equal((await read(image, 8192, 1))[0], 2);
     assert.deepEqual((await pullImage(`${front.host}/whole`, options)).layers, image.layers);
+  });
+});
+
+test('an image becomes a drive with a label and without a start state; blocks that are no file system are refused', async () => {
+  await pushFiles('drive');
+  await pushBlocks('no-ext4');
+  const { front, options } = await behind();
+  const first = await pullDrive(`${front.host}/drive`, { ...options, label: 'aenv-drive-1' });
+  const second = await pullDrive(`${front.host}/drive`, { ...options, label: 'aenv-drive-2' });
+  assert.equal(first.layers.length, 4, 'three of the image, and the label');
+  assert.deepEqual(second.layers.slice(0, 3), first.layers.slice(0, 3), 'all but the label is shared');
+  assert.equal((await readdir(options.layersDir)).length, 5);
+  const paths = second.layers.flatMap((layer) => (layer.kind === 'file' ? [layer] : []));
+  await using disk = await flatDisk(paths);
+  await run(['/usr/sbin/e2fsck', '-fn', disk.path]);
+  assert.equal((await run(['/usr/sbin/e2label', disk.path])).stdout.trim(), 'aenv-drive-2');
+  const listed = await run(['/usr/sbin/debugfs', '-R', 'ls -p /', disk.path]);
+  assert.doesNotMatch(listed.stdout, /\/home\//);
+  assert.match(listed.stdout, /\/etc\//);
+  assert.deepEqual(await pullDrive(`${front.host}/drive`, { ...options, label: 'aenv-drive-2' }), second);
+  await assert.rejects(pullDrive(`${front.host}/no-ext4`, { ...options, label: 'aenv-drive-1' }), {
+    code: 'image_invalid',
+    message: /no ext4/,
   });
 });

@@ -26,7 +26,7 @@ export async function pullImage(name: string, options: PullOptions): Promise<Pul
     layers: converted.layers.map(({ digest, sizeBytes, path }) => ({ kind: 'file', digest, sizeBytes, path })),
     sizeBytes: converted.sizeBytes,
     start: converted.start,
-    prepared: true,
+    prepared: options.startState ?? true,
   };
 }
 
@@ -59,12 +59,13 @@ async function convert(image: ResolvedImage, options: PullOptions) {
     report();
   };
   try {
-    const { layersDir, log, sizeBytes, limits, signal } = options;
+    const { layersDir, log, sizeBytes, startState, limits, signal } = options;
     return await convertImage(
       { config: image.config, layers: spool.layers },
       {
         ...{ layersDir, log, onProgress },
         ...(sizeBytes === undefined ? {} : { sizeBytes }),
+        ...(startState === undefined ? {} : { startState }),
         ...(limits === undefined ? {} : { limits }),
         ...(signal === undefined ? {} : { signal }),
       },

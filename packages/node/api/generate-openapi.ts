@@ -13,6 +13,7 @@ export function openApiPage(version: string): string {
     builds: uncalled as never,
     images: uncalled as never,
     storage: uncalled as never,
+    drives: uncalled as never,
     observations: uncalled as never,
     apiKeys: uncalled as never,
     keys: new SingleKeyStore(''),

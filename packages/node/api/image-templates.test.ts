@@ -134,7 +134,6 @@ test('a cold sandbox is made of an image, with sizes of its own; nothing is fetc
   for (const bad of [
     {},
     { ...body, templateID: 'base' },
-    { ...body, attachedDrives: [{ driveID: 'x' }] },
     { ...body, timeout: 0 },
     { ...body, network: { allowPublicTraffic: false } },
   ]) {

@@ -8,6 +8,7 @@ import type { SandboxObservations } from '../sandboxes/observe/contract.ts';
 import type { StorageService } from '../storage/contract.ts';
 import type { TemplateBuilds } from '../templates/builds/contract.ts';
 import type { TemplateService } from '../templates/contract.ts';
+import type { DriveImages } from '../templates/drives/contract.ts';
 import type { ImageTemplates } from '../templates/pull/contract.ts';
 
 /** The settings that the API follows. */
@@ -36,6 +37,7 @@ export interface ApiParts {
   readonly builds: TemplateBuilds;
   readonly images: ImageTemplates;
   readonly storage: StorageService;
+  readonly drives: DriveImages;
   readonly observations: SandboxObservations;
   readonly keys: KeyStore;
   readonly apiKeys: KeyAdministration;

@@ -46,7 +46,7 @@ import { registerBuiltin } from '../templates/register.ts';
 import { Templates } from '../templates/service.ts';
 import { filesOfAssets, filesOfTemplate, layersOf, loadAssets } from './assets.ts';
 import { type Folders, foldersOf, makeFolders } from './folders.ts';
-import { openImageTemplates } from './image-templates.ts';
+import { openImages } from './image-templates.ts';
 import { recoverHost, slotsOf } from './recovery.ts';
 import { createStartPoints, openSnapshots } from './snapshots.ts';
 import { openStorage } from './storage.ts';
@@ -153,8 +153,11 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     ...{ ledger: ledger.templates, uses, clock, log },
   });
   taken.add(() => builds.close());
-  const images = await openImageTemplates({ config, ledger, templates, builtin: builds, uses, clock, log });
+  const { templates: images, drives } = await openImages({
+    ...{ config, ledger, templates, builtin: builds, uses, clock, log },
+  });
   taken.add(() => images.close());
+  taken.add(() => drives.close());
   const serialLogs = new SerialLogs(folders.serial);
   const observatory = new Observatory({
     sampleMs: config.metrics.sampleSeconds * 1000,
@@ -227,7 +230,7 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     builds: images,
     apiKeys: keys,
     settings: apiSettings(config),
-    ...{ sandboxes, templates, images, storage: stored.service, keys, log, metrics, version },
+    ...{ sandboxes, templates, images, drives, storage: stored.service, keys, log, metrics, version },
   });
   const frontDoor = createFrontDoor({
     directory: sandboxes.routes,

@@ -11,6 +11,7 @@ import { BASE } from '../templates/base.ts';
 import type { TemplateBuilds } from '../templates/builds/contract.ts';
 import { BUILTINS } from '../templates/builtin/builtins.ts';
 import type { TemplateService } from '../templates/contract.ts';
+import { NodeDriveImages } from '../templates/drives/drive-images.ts';
 import { NodeImageTemplates } from '../templates/pull/image-templates.ts';
 import { createPull } from '../templates/pull/pull.ts';
 
@@ -24,16 +25,23 @@ export interface ImageTemplateParts {
   readonly log: Logger;
 }
 
-/** Templates from images, as the node's configuration says. What an interrupted pull has fetched ahead is removed. */
-export async function openImageTemplates(parts: ImageTemplateParts): Promise<NodeImageTemplates> {
+export interface NodeImages {
+  readonly templates: NodeImageTemplates;
+  readonly drives: NodeDriveImages;
+}
+
+/** Templates and drives from images, as the node's configuration says. What an interrupted pull has fetched ahead is removed. */
+export async function openImages(parts: ImageTemplateParts): Promise<NodeImages> {
   const { config, ...rest } = parts;
   const spool = join(config.home, 'pull');
   const { layers, images } = assetPlaces(config.assets);
   await rm(spool, { recursive: true, force: true });
-  return new NodeImageTemplates({
+  const pull = createPull(config, { layers, images, spool });
+  const templates = new NodeImageTemplates({
     ...rest,
     reserved: [BASE.alias, ...Object.values(BUILTINS).map(({ template }) => template.alias)],
-    pull: createPull(config, { layers, images, spool }),
+    pull,
     envdVersion: ENVD_VERSION,
   });
+  return { templates, drives: new NodeDriveImages({ pull, uses: parts.uses, log: parts.log }) };
 }

@@ -1,4 +1,5 @@
 import type { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import type { DriveStart } from './drives/contract.ts';
 
 /** What the API asks of the lifecycle. Times are Dates here; seconds and RFC 3339 are the API's business. */
 
@@ -7,6 +8,8 @@ export interface CreateSandbox {
   readonly template: string;
   /** whether it boots its template's disk also where there is a captured machine to continue */
   readonly cold?: boolean;
+  /** attached besides its root; only with `cold` */
+  readonly drives?: readonly DriveStart[];
   readonly timeoutSeconds: number;
   readonly metadata: Readonly<Record<string, string>>;
   readonly envVars: Readonly<Record<string, string>>;

@@ -29,13 +29,14 @@ export function newRecord(options: CreateSandbox, template: Template, now: numbe
     onTimeout: options.onTimeout,
     autoResume: options.autoResume,
     pauseMemory: options.pauseMemory,
+    drives: (options.drives ?? []).map(({ drive }) => drive),
   };
 }
 
 /** The first row of a fork: what the parent was made with, and an identity and secrets of its own. */
 export function childRecord(parent: SandboxRecord, timeoutSeconds: number, now: number): SandboxRecord {
   const { templateId, alias, cpuCount, memoryMb, diskSizeMb, metadata, envVars, envdVersion, secure } = parent;
-  const { allowInternetAccess, network, onTimeout, autoResume, pauseMemory } = parent;
+  const { allowInternetAccess, network, onTimeout, autoResume, pauseMemory, drives } = parent;
   return {
     sandboxId: newSandboxId(),
     ...{ templateId, ...(alias === undefined ? {} : { alias }) },
@@ -47,6 +48,6 @@ export function childRecord(parent: SandboxRecord, timeoutSeconds: number, now: 
     ...(secure ? { envdAccessToken: newSecret() } : {}),
     ...(network.allowPublicTraffic ? {} : { trafficAccessToken: newSecret() }),
     hostSecret: newSecret(),
-    ...{ allowInternetAccess, network, onTimeout, autoResume, pauseMemory },
+    ...{ allowInternetAccess, network, onTimeout, autoResume, pauseMemory, drives },
   };
 }

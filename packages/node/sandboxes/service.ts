@@ -21,6 +21,7 @@ import type {
   SandboxService,
   SandboxView,
 } from './contract.ts';
+import type { DriveStart } from './drives/contract.ts';
 import { Ending } from './ending.ts';
 import { sandboxNotFound, sandboxNotPaused, sandboxNotRunning, sandboxPaused } from './errors.ts';
 import { Expiry } from './expiry/expiry.ts';
@@ -71,8 +72,8 @@ const MIN_REFRESH_SECONDS = 15;
 const MIN_WAKE_SECONDS = 60;
 const MAX_WAKE_SECONDS = 3600;
 
-function diskOf({ source }: Template): StartPoint {
-  return { kind: 'disk', disk: { kind: 'layers', layers: diskLayers(source) } };
+function diskOf({ source }: Template, drives: readonly DriveStart[]): StartPoint {
+  return { kind: 'disk', disk: { kind: 'layers', layers: diskLayers(source) }, drives };
 }
 
 /** The lifecycle of all sandboxes of this node; `routes` is the proxy's view of them. */
@@ -111,7 +112,7 @@ export class Sandboxes implements SandboxService {
   async create(options: CreateSandbox): Promise<SandboxView> {
     try {
       const template = this.#options.templates.resolve(options.template);
-      return await this.#create(this.#reserve(options, template), template, options.cold ?? false);
+      return await this.#create(this.#reserve(options, template), template, options);
     } catch (error) {
       const fault = AenvError.from(error, 'the sandbox could not be started');
       this.#metrics.createFailed(fault.code);
@@ -251,12 +252,12 @@ export class Sandboxes implements SandboxService {
     return live;
   }
 
-  async #create(live: LiveSandbox, template: Template, cold: boolean): Promise<SandboxView> {
+  async #create(live: LiveSandbox, template: Template, { cold, drives = [] }: CreateSandbox): Promise<SandboxView> {
     const { record } = live;
     try {
       const view = await this.#starting.start(live, {
         was: 'creating',
-        from: cold ? diskOf(template) : await this.#options.startPointOf(template),
+        from: cold === true ? diskOf(template, drives) : await this.#options.startPointOf(template),
         init: {
           envVars: { ...template.start.envVars, ...record.envVars },
           accessToken: record.envdAccessToken ?? null,

@@ -9,7 +9,7 @@ import type {
 } from '../sandboxes/checkpoints/contract.ts';
 import type { BootArtefact, HostFacts, SnapshotRepository } from './contract.ts';
 import type { DiskSpace } from './disk-space.ts';
-import { diskOf, snapshotState } from './disk-state.ts';
+import { checkpointOf, diskOf, driveSnapshot, drivesOf, snapshotState } from './disk-state.ts';
 
 export interface CheckpointsOptions {
   readonly repository: SnapshotRepository;
@@ -42,20 +42,24 @@ export class NodeCheckpoints implements Checkpoints {
   async capture(request: CaptureRequest): Promise<Captured> {
     const { repository, volumes, space } = this.#options;
     const { id, machine, memoryMb, then } = request;
-    const { vm, volume } = machine;
+    const { vm, volume, drives } = machine;
+    const disks = [
+      { name: id, volume },
+      ...drives.map((drive, at) => ({ name: driveSnapshot(id, at + 1), volume: drive.volume })),
+    ];
     const memoryBytes = Math.min(memoryMb * MIB, await vm.privateBytes());
     // A base of its own is a file as large as the memory, beside the pages that it is made of.
     const baseBytes = request.shared === true || memoryBytes > memoryMb * MIB * 0.25 ? memoryMb * MIB : 0;
     using _room = await space.reserve(memoryBytes + baseBytes + MARGIN_BYTES, `a ${request.kind}`);
     await using undo = new Rollback();
     await using draft = await repository.begin({ id, memoryBase: vm.record.memoryBase, memoryMb });
-    await volume.prepareSnapshot();
+    await all(disks.map((disk) => disk.volume.prepareSnapshot()));
     await vm.pause();
-    undo.add(() => volumes.removeSnapshot(id));
+    for (const { name } of disks) undo.add(() => volumes.removeSnapshot(name));
     await vm.capture(draft);
-    const { durable } = await volume.snapshot(id);
+    const taken = await all(disks.map((disk) => disk.volume.snapshot(disk.name)));
     if (then === 'go_on') await this.goOn(machine, request.envd.hostSecret);
-    await durable;
+    await all(taken.map(({ durable }) => durable));
     // Forks are continued by this daemon or never.
     const kept = request.kind === 'fork' ? { durable: false } : {};
     const manifest = await draft.commit(this.#facts(request), {
@@ -78,6 +82,7 @@ export class NodeCheckpoints implements Checkpoints {
       return {
         image,
         disk: diskOf(manifest),
+        drives: drivesOf(manifest),
         hostSecret: manifest.envd.hostSecret,
         cpuCount: manifest.machine.cpuCount,
         memoryMb: manifest.memory.memoryMb,
@@ -90,20 +95,23 @@ export class NodeCheckpoints implements Checkpoints {
   }
 
   async remove(id: string): Promise<void> {
-    await this.#options.repository.remove(id);
-    await this.#options.volumes.removeSnapshot(id);
+    const { repository, volumes } = this.#options;
+    await repository.remove(id);
+    const names = (await volumes.listSnapshots()).filter((name) => name !== id && checkpointOf(name) === id);
+    for (const name of [id, ...names]) await volumes.removeSnapshot(name);
   }
 
   #facts(request: CaptureRequest) {
     const { host, boot } = this.#options;
     const { id, kind, sandboxId, templateId, cpuCount, envd } = request;
+    const drives = request.machine.drives.map(({ drive }) => drive);
     return {
       ...{ kind, cpu: host.cpu, ...boot },
       source: { sandboxId, templateId },
       names: [],
-      disk: { state: snapshotState(id), paths: [] },
+      disk: { state: snapshotState(id, drives), paths: [] },
       vmm: { kind: host.kind, build: host.build },
-      machine: { cpuCount, drives: ['root', 'tools'] },
+      machine: { cpuCount, drives: ['root', 'tools', ...drives.map(({ label }) => label)] },
       envd: { hostSecret: envd.hostSecret, version: envd.version, bootId: envd.bootId ?? '' },
     };
   }
@@ -116,5 +124,14 @@ export async function hasCheckpoint(
   id: string,
 ): Promise<boolean> {
   const [manifests, disks] = await Promise.all([repository.list(), volumes.listSnapshots()]);
-  return manifests.some((manifest) => manifest.id === id) && disks.includes(id);
+  const manifest = manifests.find((candidate) => candidate.id === id);
+  if (manifest === undefined) return false;
+  const origins = [diskOf(manifest), ...drivesOf(manifest).map(({ disk }) => disk)];
+  return origins.every((origin) => origin.kind === 'layers' || disks.includes(origin.snapshot));
+}
+
+/** Waits for all of them also when one fails: what they have made must be known before it is undone. */
+async function all<T>(steps: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(steps);
+  return await Promise.all(steps);
 }

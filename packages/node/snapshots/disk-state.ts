@@ -1,6 +1,8 @@
 import type { DiskOrigin, RemoteLayer } from '@aenv/block/contract.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { z } from 'zod';
+import type { AttachedDrive, DriveStart } from '../sandboxes/drives/contract.ts';
+import { DriveSchema } from '../sandboxes/drives/schema.ts';
 import type { JsonObject, SnapshotManifest } from './contract.ts';
 
 const Remote = z.strictObject({
@@ -8,26 +10,64 @@ const Remote = z.strictObject({
   source: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
 });
 
+/** An attached drive: what it is, and the snapshot of its disk. */
+const Drive = z.strictObject({ drive: DriveSchema, snapshot: z.string() });
+
 /**
  * What a manifest says of the disk, version 1: a snapshot of the block room, or layers, the bottom one first: paths of
- * files, which have to stay, and layers that are read on demand.
+ * files, which have to stay, and layers that are read on demand. Version 2 has attached drives, too.
  */
 const DiskState = z.union([
   z.strictObject({ version: z.literal(1), snapshot: z.string() }),
+  z.strictObject({ version: z.literal(2), snapshot: z.string(), drives: z.array(Drive) }),
   z.strictObject({ version: z.literal(1), layers: z.array(z.union([z.string(), Remote])) }),
 ]);
 
-export const snapshotState = (snapshot: string): JsonObject => ({ version: 1, snapshot });
+/** What of a captured sandbox is known by its snapshots in the block room: its root, and its drives in their order. */
+export function snapshotState(id: string, drives: readonly AttachedDrive[]): JsonObject {
+  if (drives.length === 0) return { version: 1, snapshot: id };
+  const attached = drives.map((drive, at) => ({
+    drive: DriveSchema.parse(drive),
+    snapshot: driveSnapshot(id, at + 1),
+  }));
+  return { version: 2, snapshot: id, drives: attached };
+}
+
+/**
+ * Name of the snapshot of a drive's disk; that of the root is named like the checkpoint.
+ * @param number of the drive, from 1
+ */
+export function driveSnapshot(checkpoint: string, number: number): string {
+  return `${checkpoint}.${number}`;
+}
+
+/** The checkpoint that a snapshot of a disk belongs to. */
+export function checkpointOf(snapshot: string): string {
+  return snapshot.replace(/\.\d+$/, '');
+}
+
 export const layersState = (layers: readonly (string | RemoteLayer)[]): JsonObject => ({
   version: 1,
   layers: layers.map((layer) => (typeof layer === 'string' ? layer : { key: layer.key, source: layer.source })),
 });
 
 /** @throws AenvError `snapshot_corrupt` */
-export function diskOf({ id, disk }: Pick<SnapshotManifest, 'id' | 'disk'>): DiskOrigin {
+export function diskOf(manifest: Pick<SnapshotManifest, 'id' | 'disk'>): DiskOrigin {
+  const state = parse(manifest);
+  return 'snapshot' in state
+    ? { kind: 'snapshot', snapshot: state.snapshot }
+    : { kind: 'layers', layers: state.layers };
+}
+
+/** @throws AenvError `snapshot_corrupt` */
+export function drivesOf(manifest: Pick<SnapshotManifest, 'id' | 'disk'>): readonly DriveStart[] {
+  const state = parse(manifest);
+  if (state.version === 1) return [];
+  return state.drives.map(({ drive, snapshot }) => ({ drive, disk: { kind: 'snapshot', snapshot } }));
+}
+
+function parse({ id, disk }: Pick<SnapshotManifest, 'id' | 'disk'>): z.output<typeof DiskState> {
   const { success, data, error } = DiskState.safeParse(disk.state);
-  if (!success) {
-    throw new AenvError('snapshot_corrupt', `snapshot ${id}: its manifest does not tell its disk`, { cause: error });
-  }
-  return 'snapshot' in data ? { kind: 'snapshot', snapshot: data.snapshot } : { kind: 'layers', layers: data.layers };
+  if (success) return data;
+  throw new AenvError('snapshot_corrupt', `snapshot ${id}: its manifest does not tell its disk`, { cause: error });
 }

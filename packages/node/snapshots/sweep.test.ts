@@ -12,7 +12,7 @@ test('what nobody needs goes, with disks that have no manifest; named snapshots 
     await lab.capture(draft, []);
     await draft.commit(lab.facts({ kind }));
   }
-  const disks = new Set(['p1', 'p2', 's1', 'stray']);
+  const disks = new Set(['p1', 'p1.1', 'p2', 'p2.1', 'p2.14', 's1', 'stray']);
   const volumes = {
     listSnapshots: async () => [...disks],
     removeSnapshot: async (id: string) => void disks.delete(id),
@@ -20,5 +20,5 @@ test('what nobody needs goes, with disks that have no manifest; named snapshots 
   const needed = new Set(['p1', 'm1']);
   await sweepSnapshots({ repository: lab.repository, volumes, needed, memoryBases: [], log: silentLogger });
   assert.deepEqual((await lab.repository.list()).map(({ id }) => id).sort(), ['m1', 'p1', 's1']);
-  assert.deepEqual([...disks].sort(), ['p1', 's1']);
+  assert.deepEqual([...disks].sort(), ['p1', 'p1.1', 's1']);
 });

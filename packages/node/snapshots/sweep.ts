@@ -1,6 +1,7 @@
 import type { BlockStore } from '@aenv/block/contract.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { SnapshotRepository } from './contract.ts';
+import { checkpointOf } from './disk-state.ts';
 
 export interface SweepOptions {
   readonly repository: SnapshotRepository;
@@ -30,7 +31,7 @@ export async function sweepSnapshots({ repository, volumes, needed, memoryBases,
   // One that cannot be read may still be mended, and its disk is needed then.
   for (const { id } of await repository.damaged()) kept.add(id);
   for (const id of await volumes.listSnapshots()) {
-    if (kept.has(id)) continue;
+    if (kept.has(checkpointOf(id))) continue;
     await volumes.removeSnapshot(id);
     removed++;
   }

@@ -1,5 +1,6 @@
 import type { VmRecord } from '@aenv/vmm/contract/micro-vm.ts';
 import type { EndReason, SandboxState, SandboxView } from '../sandboxes/contract.ts';
+import type { AttachedDrive } from '../sandboxes/drives/contract.ts';
 
 /**
  * A sandbox as the ledger keeps it: all that the API shows, and what is needed to find its parts again after the daemon
@@ -21,6 +22,8 @@ export interface SandboxRecord extends SandboxView {
   readonly netns?: string;
   readonly vm?: VmRecord;
   readonly volumeId?: string;
+  /** attached drives, in their order; their volumes are named after the sandbox */
+  readonly drives: readonly AttachedDrive[];
   readonly incarnation?: string;
   /** boot id of the guest's kernel */
   readonly bootId?: string;
@@ -63,6 +66,7 @@ export interface SandboxChange {
   readonly netns?: string | null;
   readonly vm?: VmRecord | null;
   readonly volumeId?: string | null;
+  readonly drives?: readonly AttachedDrive[];
   readonly incarnation?: string | null;
   readonly bootId?: string | null;
   readonly checkpoint?: CheckpointRef | null;

@@ -1,5 +1,6 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { z } from 'zod';
+import { DriveSchema } from '../sandboxes/drives/schema.ts';
 import { json, optional, stringMap, time, withoutVersion } from './columns.ts';
 import type { Parameters, RawRow } from './database.ts';
 import type { SandboxChange, SandboxRecord } from './sandbox-record.ts';
@@ -19,6 +20,8 @@ const Options = z.object({
   autoResume: z.boolean(),
   // Rows of before there were pauses do not have it.
   pauseMemory: z.boolean().default(true),
+  // Rows of before there were attached drives do not have it.
+  drives: z.array(DriveSchema).default([]),
 });
 
 /** Where the VM is, version 1 of the JSON column. */
@@ -145,6 +148,7 @@ export function toSandboxRow(record: SandboxRecord): Parameters {
       onTimeout: record.onTimeout,
       autoResume: record.autoResume,
       pauseMemory: record.pauseMemory,
+      drives: record.drives,
     }),
     vm: record.vm === undefined ? null : JSON.stringify({ v: 1, ...record.vm }),
     checkpoint: record.checkpoint === undefined ? null : JSON.stringify({ v: 1, ...record.checkpoint }),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { MAX_ATTACHED_DRIVES } from '@aenv/contracts/guest/layout.ts';
 import type { VmDrive, VmSpec } from '../contract/micro-vm.ts';
 import { checkKernelArgs, checkShape } from './check-spec.ts';
 import { bootCommandLine, restoreCommandLine } from './command-line.ts';
@@ -97,6 +98,10 @@ for (const [what, change, message] of bad) {
     assert.throws(() => checkShape({ ...spec, ...change }), { code: 'boot_failed', message });
   });
 }
+
+test('root, tools and all attached drives fit', () => {
+  assert.equal(MAX_ATTACHED_DRIVES + 2, MAX_DRIVES);
+});
 
 test('kernel arguments of two lines are refused', () => {
   assert.throws(() => checkKernelArgs('a\nb'), { code: 'boot_failed', message: /one line/ });

@@ -95,6 +95,25 @@ test('a layer that was not sealed below one that was: it is sealed first', async
   assert.ok(isSealed(first));
 });
 
+test('a layer that is being sealed is put into another stack as it is, and not frozen a second time', async () => {
+  await layer(first, 1);
+  await layer(second);
+  const spec = { disk: 'd', sizeBytes: SIZE, durability: 'relaxed', layers: [], uppers: [first, second] } as const;
+  const { volume, prepared } = await opener.open(spec);
+  assert.ok(prepared !== undefined);
+  await volume.swap(prepared).close();
+  assert.ok(!isSealed(first));
+  const { stack, frozen } = await opener.openStack([own(first)], (uuid) => volume.unsealed(uuid));
+  assert.deepEqual(frozen, []);
+  volume.replaceStack(stack);
+  await volume.sealed(first);
+  assert.ok(isSealed(first));
+  const sector = Buffer.alloc(512);
+  await volume.read(sector, 0);
+  assert.equal(sector[0], 1);
+  await volume.close();
+});
+
 test('a layer that is gone is told by name, and nothing stays open', async () => {
   const descriptors = async () => (await readdir('/proc/self/fd')).length;
   await layer(second);

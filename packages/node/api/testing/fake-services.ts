@@ -64,6 +64,7 @@ export class FakeSandboxes implements SandboxService {
       onTimeout: options.onTimeout,
       autoResume: options.autoResume,
       pauseMemory: options.pauseMemory,
+      drives: (options.drives ?? []).map(({ drive }) => drive),
       hostSecret: 'host-secret',
     };
     this.ledger.sandboxes.insert(record);

@@ -8,6 +8,7 @@ import { createMetrics } from '../../observability/prometheus.ts';
 import { type Api, createApi } from '../api.ts';
 import type { RequestContext } from '../http/env.ts';
 import { type ApiSettings, apiSettings } from '../parts.ts';
+import { FakeDrives } from './fake-drives.ts';
 import { FakeImages } from './fake-images.ts';
 import { FakeObservations } from './fake-observations.ts';
 import { FakeBuilds, FakeSandboxes, FakeTemplates } from './fake-services.ts';
@@ -31,6 +32,7 @@ export interface ApiFixture extends AsyncDisposable {
   readonly builds: FakeBuilds;
   readonly images: FakeImages;
   readonly storage: FakeStorage;
+  readonly drives: FakeDrives;
   readonly observations: FakeObservations;
   readonly logLines: string[];
   /** A request with the key; `body` is sent as JSON unless it is text already. */
@@ -49,6 +51,7 @@ export function apiFixture(settings: Partial<ApiSettings> = {}): ApiFixture {
   const builds = new FakeBuilds();
   const images = new FakeImages();
   const storage = new FakeStorage();
+  const drives = new FakeDrives();
   const bootstrap = new SingleKeyStore(KEY);
   const apiKeys = new ApiKeys({ ledger: sandboxes.ledger.keys, bootstrap, clock: systemClock, log: silentLogger });
   const logLines: string[] = [];
@@ -58,6 +61,7 @@ export function apiFixture(settings: Partial<ApiSettings> = {}): ApiFixture {
     builds,
     images,
     storage,
+    drives,
     observations,
     keys: apiKeys,
     apiKeys,
@@ -73,6 +77,7 @@ export function apiFixture(settings: Partial<ApiSettings> = {}): ApiFixture {
     builds,
     images,
     storage,
+    drives,
     observations,
     logLines,
     async request(method, path, body, options = {}) {

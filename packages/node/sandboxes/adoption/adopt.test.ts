@@ -45,10 +45,15 @@ function next(f: Fixture, change: Partial<AdoptionOptions> = {}): AdoptionOption
   };
 }
 
+const DRIVE = {
+  drive: { driveId: 'd', label: 'aenv-drive-1', mountPath: '/mnt/d', readOnly: true, sizeMb: 64 },
+  disk: { kind: 'layers', layers: ['/drive.layer'] },
+} as const;
+
 test('what runs on is served by the next daemon, and all that it holds goes when it ends', async () => {
   await using f = await fixture();
   const { sandboxId, envdAccessToken } = await f.sandboxes.create({ ...CREATE, timeoutSeconds: 100 });
-  await f.sandboxes.create(CREATE);
+  await f.sandboxes.create({ ...CREATE, cold: true, drives: [DRIVE] });
   await f.clock.advance(30_000);
   const adopted = await adoptAll(next(f), f.ledger.sandboxes.live());
   const daemon = f.restart();
@@ -59,6 +64,8 @@ test('what runs on is served by the next daemon, and all that it holds goes when
   assert.equal(daemon.routes.lookup(sandboxId).kind, 'running');
   await daemon.pause(sandboxId, { memory: true });
   assert.equal((await daemon.connect(sandboxId, 60)).resumed, true);
+  const drives = daemon.routes.all().map(({ machine }) => machine?.drives.length);
+  assert.deepEqual(drives.sort(), [0, 1]);
   for (const live of daemon.routes.all()) await daemon.kill(live.id);
   assert.deepEqual(f.host.inventory(), []);
   await daemon.close();
@@ -67,7 +74,7 @@ test('what runs on is served by the next daemon, and all that it holds goes when
 test('one that stood still for a pause goes on, and the half of a checkpoint goes', async () => {
   await using f = await fixture();
   const { sandboxId } = await f.sandboxes.create(CREATE);
-  f.host.checkpointsOnDisk.set('half', { hostSecret: '', bootId: '' });
+  f.host.checkpointsOnDisk.set('half', { hostSecret: '', bootId: '', drives: [] });
   f.ledger.sandboxes.update(sandboxId, 'running', { state: 'pausing', checkpoint: { id: 'half', memory: true } });
   const vm = [...f.host.vms.values()][0];
   await vm?.pause();

@@ -11,6 +11,7 @@ import type { VmDriver, VmRecord } from '@aenv/vmm/contract/micro-vm.ts';
 import type { SandboxLedger } from '../../store/sandbox-ledger.ts';
 import type { SandboxRecord } from '../../store/sandbox-record.ts';
 import type { Checkpoints, Machine } from '../checkpoints/contract.ts';
+import { driveVolumeIds } from '../drives/take-drives.ts';
 import type { ConnectEnvd } from '../envd-client/envd-client.ts';
 
 export interface AdoptionOptions {
@@ -81,7 +82,8 @@ async function adopt(options: AdoptionOptions, row: SandboxRecord): Promise<Adop
   if (vmRecord === undefined || volumeId === undefined || netns === undefined) throw new Error('its row is not whole');
   const slot = kept.get(netns);
   if (slot !== undefined) undo.add(() => slots.release(slot));
-  undo.add(() => volumes.remove(volumeId));
+  const driveVolumes = driveVolumeIds(row);
+  for (const id of [volumeId, ...driveVolumes]) undo.add(() => volumes.remove(id));
   undo.add(async () => {
     await killAndWait(vmRecord.process);
   });
@@ -89,6 +91,9 @@ async function adopt(options: AdoptionOptions, row: SandboxRecord): Promise<Adop
   const why = await objection(vmRecord, slot);
   if (why !== undefined) throw new Error(why);
   const volume = await volumes.open(volumeId);
+  const drives = await Promise.all(
+    row.drives.map(async (drive, at) => ({ drive, volume: await volumes.open(driveVolumes[at] ?? '') })),
+  );
   const vm = await driver.adopt(vmRecord);
   if (vm === undefined) throw new Error('its microVM has ended');
   undo.add(() => vm.stop());
@@ -103,5 +108,5 @@ async function adopt(options: AdoptionOptions, row: SandboxRecord): Promise<Adop
   const record = ledger.update(row.sandboxId, row.state, { state: 'running', checkpoint: null });
   if (record === undefined) throw new AenvError('internal', 'its row is not as expected');
 
-  return { record, machine: { vm, volume, address: slot.hostAddress }, resources: undo.keep() };
+  return { record, machine: { vm, volume, drives, address: slot.hostAddress }, resources: undo.keep() };
 }

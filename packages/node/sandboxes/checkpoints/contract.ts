@@ -1,10 +1,12 @@
 import type { BlockDevice, DiskOrigin } from '@aenv/block/contract.ts';
 import type { MicroVm, VmImage } from '@aenv/vmm/contract/micro-vm.ts';
+import type { DriveStart, MachineDrive } from '../drives/contract.ts';
 
 /** What a sandbox holds of the host while it runs. */
 export interface Machine {
   readonly vm: MicroVm;
   readonly volume: BlockDevice;
+  readonly drives: readonly MachineDrive[];
   /** that the host dials */
   readonly address: string;
 }
@@ -32,6 +34,8 @@ export interface CaptureRequest {
 export interface OpenCheckpoint {
   readonly image: VmImage;
   readonly disk: DiskOrigin;
+  /** in the order in which the machine had them */
+  readonly drives: readonly DriveStart[];
   readonly hostSecret: string;
   readonly cpuCount: number;
   readonly memoryMb: number;

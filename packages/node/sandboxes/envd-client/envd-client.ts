@@ -120,6 +120,7 @@ function isRefused(error: unknown): boolean {
 }
 
 function readInitAnswer(answer: EnvdAnswer): InitAnswer {
+  if (answer.status === 422) throw new AenvError('drive_unusable', messageOf(answer.text));
   if (answer.status !== 204) {
     throw new AenvError('boot_failed', `envd refused its setup with ${answer.status}: ${answer.text.slice(0, 500)}`);
   }
@@ -132,4 +133,15 @@ function readInitAnswer(answer: EnvdAnswer): InitAnswer {
     throw new AenvError('boot_failed', 'envd did not tell its version');
   }
   return { ...(bootId === undefined ? {} : { bootId }), envdVersion };
+}
+
+/** Of an error of envd. The text is a guest's: it is read with care. */
+function messageOf(text: string): string {
+  try {
+    const body: unknown = JSON.parse(text);
+    if (typeof body === 'object' && body !== null && 'message' in body) return String(body.message).slice(0, 500);
+  } catch {
+    // It is shown as it is.
+  }
+  return text.slice(0, 500);
 }

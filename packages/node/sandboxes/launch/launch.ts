@@ -8,6 +8,8 @@ import type { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type { WaitUntilReady } from '@aenv/vmm/boot-with-retry.ts';
 import type { MicroVm, VmImage, VmSpec } from '@aenv/vmm/contract/micro-vm.ts';
 import type { Checkpoints, OpenCheckpoint } from '../checkpoints/contract.ts';
+import type { DriveStart, MachineDrive } from '../drives/contract.ts';
+import { attachDrives, guestDrive, takeDrives } from '../drives/take-drives.ts';
 import type { ConnectEnvd, InitAnswer } from '../envd-client/envd-client.ts';
 import type { GuestService, StartService } from '../guest-service/contract.ts';
 import type { Stopwatch } from './phases.ts';
@@ -51,7 +53,7 @@ export interface LaunchOptions {
 
 /** What a start begins with: a disk that is booted, or a captured machine that is continued. */
 export type StartPoint =
-  | { readonly kind: 'disk'; readonly disk: DiskOrigin }
+  | { readonly kind: 'disk'; readonly disk: DiskOrigin; readonly drives?: readonly DriveStart[] }
   | { readonly kind: 'checkpoint'; readonly id: string };
 
 export interface LaunchRequest {
@@ -70,13 +72,14 @@ export interface LaunchRequest {
   readonly stopwatch: Stopwatch;
   readonly signal: AbortSignal;
   /** told what a crash of this daemon would leave behind, before the guest is waited for */
-  readonly onVmStarted: (parts: { slot: NetworkSlot; volume: BlockDevice; vm: MicroVm }) => void;
+  readonly onVmStarted: (parts: Omit<Launched, 'answer'>) => void;
 }
 
 export interface Launched {
   readonly vm: MicroVm;
   readonly slot: NetworkSlot;
   readonly volume: BlockDevice;
+  readonly drives: readonly MachineDrive[];
   readonly answer: InitAnswer;
 }
 
@@ -91,16 +94,22 @@ const MIB = 1024 * 1024;
 export function createLaunch(options: LaunchOptions): Launch {
   return async (request) => {
     const { from, stopwatch, resources } = request;
-    if (from.kind === 'disk') return await boot(options, request, from.disk);
+    if (from.kind === 'disk') return await boot(options, request, from);
     const checkpoint = await stopwatch.time('open', () => options.checkpoints.open(from.id));
     resources.add(() => checkpoint.close());
     return await restore(options, request, checkpoint);
   };
 }
 
-async function boot(options: LaunchOptions, request: LaunchRequest, disk: DiskOrigin): Promise<Launched> {
+async function boot(
+  options: LaunchOptions,
+  request: LaunchRequest,
+  from: Extract<StartPoint, { kind: 'disk' }>,
+): Promise<Launched> {
   const { resources, stopwatch, signal } = request;
-  const { slot, volume, shape } = await takeParts(options, request, disk);
+  const { slot, volume, drives, shape } = await takeParts(options, request, from.disk, from.drives ?? []);
+  const mounts = drives.map(({ drive }) => guestDrive(drive));
+  const init = mounts.length === 0 ? request.init : { ...request.init, drives: mounts };
   const { toolsDrive: _toolsDrive, ...parts } = options.vmParts;
   const envd = options.connectEnvd({ address: slot.hostAddress, port: ENVD_PORT });
   let answer: InitAnswer | undefined;
@@ -109,11 +118,11 @@ async function boot(options: LaunchOptions, request: LaunchRequest, disk: DiskOr
       request.sandboxId,
       { ...parts, ...shape },
       async (started, attempt, alive) => {
-        request.onVmStarted({ slot, volume, vm: started });
+        request.onVmStarted({ slot, volume, drives, vm: started });
         await stopwatch.time('guest', () => envd.waitHealthy(attempt, alive));
         alive();
         // Part of the attempt: a guest that hangs in its setup is as good as one that hangs in its boot.
-        answer = await stopwatch.time('init', () => envd.init(request.init, [request.hostSecret], attempt));
+        answer = await stopwatch.time('init', () => envd.init(init, [request.hostSecret], attempt));
       },
       signal,
     ),
@@ -125,7 +134,7 @@ async function boot(options: LaunchOptions, request: LaunchRequest, disk: DiskOr
     const address = slot.hostAddress;
     await stopwatch.time('service', () => options.startService({ service, vm, address, signal }));
   }
-  return { vm, slot, volume, answer };
+  return { vm, slot, volume, drives, answer };
 }
 
 /**
@@ -134,10 +143,10 @@ async function boot(options: LaunchOptions, request: LaunchRequest, disk: DiskOr
  */
 async function restore(options: LaunchOptions, request: LaunchRequest, checkpoint: OpenCheckpoint): Promise<Launched> {
   const { resources, stopwatch, signal, hostSecret } = request;
-  const { slot, volume, shape } = await takeParts(options, request, checkpoint.disk);
+  const { slot, volume, drives, shape } = await takeParts(options, request, checkpoint.disk, checkpoint.drives);
   const vm = await stopwatch.time('vm', () => options.restoreVm(request.sandboxId, shape, checkpoint.image, signal));
   resources.add(() => vm.stop());
-  request.onVmStarted({ slot, volume, vm });
+  request.onVmStarted({ slot, volume, drives, vm });
   const envd = options.connectEnvd({ address: slot.hostAddress, port: ENVD_PORT });
   const limit = AbortSignal.any([signal, AbortSignal.timeout(RESTORED_GUEST_MS)]);
   await vm.resume();
@@ -150,7 +159,7 @@ async function restore(options: LaunchOptions, request: LaunchRequest, checkpoin
   try {
     const answer = await Promise.race([asking, died]);
     await awaitService(options, request, { vm, address: slot.hostAddress });
-    return { vm, slot, volume, answer };
+    return { vm, slot, volume, drives, answer };
   } catch (error) {
     asking.catch(() => {});
     signal.throwIfAborted();
@@ -170,7 +179,12 @@ async function awaitService(
   await stopwatch.time('service', () => options.startService({ service: { ready, workdir }, ...guest, signal }));
 }
 
-async function takeParts(options: LaunchOptions, request: LaunchRequest, origin: DiskOrigin) {
+async function takeParts(
+  options: LaunchOptions,
+  request: LaunchRequest,
+  origin: DiskOrigin,
+  starts: readonly DriveStart[],
+) {
   const { resources, stopwatch, signal } = request;
   const takeSlot = async () => {
     const slot = await options.slots.acquire({ internet: request.internet }, signal);
@@ -182,7 +196,14 @@ async function takeParts(options: LaunchOptions, request: LaunchRequest, origin:
     resources.add(() => volume.remove());
     return volume;
   };
-  const { slot, volume } = await both(stopwatch.time('slot', takeSlot), stopwatch.time('volume', takeVolume));
+  const parts = [
+    stopwatch.time('slot', takeSlot),
+    stopwatch.time('volume', takeVolume),
+    takeDrives(options.volumes, request.sandboxId, starts, resources),
+  ] as const;
+  // All have ended also when one fails: what the others take must be known before it is undone.
+  await Promise.allSettled(parts);
+  const [slot, volume, drives] = await Promise.all(parts);
   signal.throwIfAborted();
   const shape = {
     cpuCount: request.cpuCount,
@@ -191,16 +212,8 @@ async function takeParts(options: LaunchOptions, request: LaunchRequest, origin:
     drives: [
       { name: 'root', source: await volume.attach(slot.uid) },
       { name: 'tools', source: { kind: 'file', path: options.vmParts.toolsDrive, format: 'raw', readOnly: true } },
+      ...(await attachDrives(drives, slot.uid)),
     ],
   } as const;
-  return { slot, volume, shape };
-}
-
-/** Waits for both also when one fails: what the other one takes must be known before it is undone. */
-async function both(
-  slot: Promise<NetworkSlot>,
-  volume: Promise<BlockDevice>,
-): Promise<{ slot: NetworkSlot; volume: BlockDevice }> {
-  await Promise.allSettled([slot, volume]);
-  return { slot: await slot, volume: await volume };
+  return { slot, volume, drives, shape };
 }

@@ -145,7 +145,7 @@ test('a step that fails is reported, and the others are done all the same', asyn
 
 test('what is paused stays so, also when the daemon died before it could say so or while it was resumed', async () => {
   const checkpoint = (id: string) => ({ checkpoint: { id, memory: true } });
-  host.checkpointsOnDisk.set('whole', { hostSecret: 's', bootId: 'b' });
+  host.checkpointsOnDisk.set('whole', { hostSecret: 's', bootId: 'b', drives: [] });
   ledger.sandboxes.insert(row('ia', 'paused', checkpoint('whole')));
   ledger.sandboxes.insert(row('ib', 'pausing', checkpoint('whole')));
   ledger.sandboxes.insert(row('ic', 'pausing', checkpoint('half')));
@@ -177,7 +177,7 @@ test('with VMs kept, a sandbox whose VM process lives is left as it is, with all
       rowOf('igone', 'running', { ...ours, startTime: 1 }),
     ]) {
       ledger.sandboxes.insert(made);
-      host.volumesOnDisk.add(made.sandboxId);
+      host.volumesOnDisk.add(made.sandboxId).add(`${made.sandboxId}-1`);
     }
     const serial = join(root, 'home', 'serial');
     for (const id of ['ikept', 'igone']) {
@@ -196,7 +196,7 @@ test('with VMs kept, a sandbox whose VM process lives is left as it is, with all
     assert.deepEqual(keptNetns, ['/netns/ikept']);
     assert.deepEqual(
       [[...host.volumesOnDisk], await readdir(options.vmDir), await readdir(serial)],
-      [['ikept'], ['ikept-x'], ['ikept-x.log']],
+      [['ikept', 'ikept-1'], ['ikept-x'], ['ikept-x.log']],
     );
     assert.equal(ledger.sandboxes.get('ikept')?.state, 'running');
   } finally {

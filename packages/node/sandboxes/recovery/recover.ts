@@ -6,6 +6,7 @@ import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { isAlive, killAndWait } from '@aenv/platform/process/identity.ts';
 import type { SandboxLedger } from '../../store/sandbox-ledger.ts';
 import type { SandboxRecord } from '../../store/sandbox-record.ts';
+import { driveVolumeIds } from '../drives/take-drives.ts';
 import { unmountBelow } from './mounts.ts';
 import { findVmProcesses } from './processes.ts';
 
@@ -140,10 +141,11 @@ async function vmLives({ keepVms }: RecoveryOptions, { state, vm }: SandboxRecor
   return await isAlive(vm.process);
 }
 
-/** Names of the files and folders that belong to the VM and the disk of a sandbox. */
-function namesOf({ vm, volumeId }: SandboxRecord): readonly string[] {
+/** Names of the files and folders that belong to the VM and the disks of a sandbox. */
+function namesOf(row: SandboxRecord): readonly string[] {
+  const { vm, volumeId } = row;
   if (vm === undefined || volumeId === undefined) return [];
-  return [vm.incarnation, `${vm.incarnation}.log`, `${vm.incarnation}.mem`, volumeId];
+  return [vm.incarnation, `${vm.incarnation}.log`, `${vm.incarnation}.mem`, volumeId, ...driveVolumeIds(row)];
 }
 
 /**

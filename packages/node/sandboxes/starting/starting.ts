@@ -108,8 +108,9 @@ export class Starting {
       ...(service === undefined ? {} : { service }),
       resources: live.resources,
       signal: live.startSignal,
-      onVmStarted: ({ slot, volume, vm }) => {
-        const places = { slotIndex: slot.index, netns: slot.netns, volumeId: volume.id };
+      onVmStarted: ({ slot, volume, drives, vm }) => {
+        const attached = drives.map(({ drive }) => drive);
+        const places = { slotIndex: slot.index, netns: slot.netns, volumeId: volume.id, drives: attached };
         const change = { ...places, vm: vm.record, incarnation: vm.record.incarnation };
         live.record = this.#options.ledger.update(live.id, ['creating', 'resuming'], change) ?? live.record;
       },
@@ -119,7 +120,7 @@ export class Starting {
   #publish(live: LiveSandbox, launched: Launched, stopwatch: Stopwatch, request: StartRequest): SandboxView {
     const { was, endAt, parent } = request;
     const { ledger, sandboxes, metrics, clock, log } = this.#options;
-    const { vm, slot, volume, answer } = launched;
+    const { vm, slot, volume, drives, answer } = launched;
     const now = clock.now();
     if (answer.bootId === undefined) throw new AenvError('boot_failed', 'envd did not tell the boot id of its kernel');
     // The time to live counts from here: the client gets all of what it asked for.
@@ -139,7 +140,7 @@ export class Starting {
     // From here on nothing may throw: what fails now would no longer be undone.
     live.record = record;
     live.apply({ type: 'ready' });
-    this.attach(live, { vm, volume, address: slot.hostAddress });
+    this.attach(live, { vm, volume, drives, address: slot.hostAddress });
     const ms = stopwatch.read();
     metrics.created(ms);
     metrics.observeStates(sandboxes);

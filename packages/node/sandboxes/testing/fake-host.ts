@@ -5,6 +5,7 @@ import type { NetworkSlot } from '@aenv/contracts/vm/slot.ts';
 import type { SlotPool } from '@aenv/network/slots/contract.ts';
 import type { MicroVm, VmExit } from '@aenv/vmm/contract/micro-vm.ts';
 import type { Checkpoints } from '../checkpoints/contract.ts';
+import type { AttachedDrive } from '../drives/contract.ts';
 import type { ConnectEnvd } from '../envd-client/envd-client.ts';
 import type { GuestService, StartService } from '../guest-service/contract.ts';
 import { newIncarnation } from '../identity.ts';
@@ -29,13 +30,21 @@ export type Point =
 
 type Hook = (signal?: AbortSignal) => void | Promise<void>;
 
+interface FakeCheckpoint {
+  readonly hostSecret: string;
+  readonly bootId: string;
+  readonly drives: readonly AttachedDrive[];
+}
+
 /** A host that exists only in memory: it knows what is held, and breaks where it is told to. */
 export class FakeHost implements LaunchOptions {
   readonly slotsInUse = new Set<number>();
   readonly volumesOnDisk = new Set<string>();
   readonly vms = new Map<string, FakeVm>();
-  readonly checkpointsOnDisk = new Map<string, { readonly hostSecret: string; readonly bootId: string }>();
+  readonly checkpointsOnDisk = new Map<string, FakeCheckpoint>();
   readonly inits: InitRequest[] = [];
+  /** of the machines that were booted or continued */
+  readonly shapes: Parameters<RestoreVm>[1][] = [];
   readonly reached: Point[] = [];
   readonly hooks = new Map<Point, Hook>();
   readonly vmParts = { kernel: '/k', initramfs: '/i', kernelArgs: 'quiet', toolsDrive: '/t' };
@@ -103,7 +112,8 @@ export class FakeHost implements LaunchOptions {
     capture: async ({ id, machine, envd, then }) => {
       await machine.vm.pause();
       await this.pass('capture');
-      this.checkpointsOnDisk.set(id, { hostSecret: envd.hostSecret, bootId: envd.bootId ?? '' });
+      const drives = machine.drives.map(({ drive }) => drive);
+      this.checkpointsOnDisk.set(id, { hostSecret: envd.hostSecret, bootId: envd.bootId ?? '', drives });
       if (then === 'go_on') await machine.vm.resume();
       return { bytes: this.privateBytes };
     },
@@ -115,6 +125,9 @@ export class FakeHost implements LaunchOptions {
       return {
         image: { deviceState: '/devices', memoryBase: '/memory' },
         disk: { kind: 'snapshot', snapshot: id },
+        drives: checkpoint.drives.map((drive, at) => ({
+          ...{ drive, disk: { kind: 'snapshot', snapshot: `${id}.${at + 1}` } as const },
+        })),
         hostSecret: checkpoint.hostSecret,
         cpuCount: 1,
         memoryMb: 512,
@@ -129,6 +142,7 @@ export class FakeHost implements LaunchOptions {
 
   readonly restoreVm: RestoreVm = async (sandboxId, shape, _image, signal) => {
     await this.pass('restore', signal);
+    this.shapes.push(shape);
     if (!this.slotsInUse.has(shape.network.index)) throw new Error('the VM got a slot that nobody holds');
     const vm = new FakeVm(this, newIncarnation(sandboxId));
     vm.state = 'paused';
@@ -138,6 +152,7 @@ export class FakeHost implements LaunchOptions {
 
   readonly bootVm: BootVm = async (sandboxId, plan, ready, signal) => {
     await this.pass('boot', signal);
+    this.shapes.push(plan);
     const vm = new FakeVm(this, newIncarnation(sandboxId));
     this.vms.set(vm.record.incarnation, vm);
     try {

@@ -37,6 +37,12 @@ export function fullRecord(changes: Partial<SandboxRecord> = {}): SandboxRecord 
       memoryBase: '/home/memory/zero-512.mem',
     },
     pauseMemory: true,
+    drives: [
+      {
+        ...{ driveId: 'data', label: 'aenv-drive-1', mountPath: '/data', subPath: 'a/b' },
+        ...{ readOnly: true, sizeMb: 10240 },
+      },
+    ],
     volumeId: 'vol1',
     incarnation: 'inc1',
     bootId: '7b1c5a3e-0000-4000-8000-000000000000',

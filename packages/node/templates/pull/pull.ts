@@ -13,6 +13,8 @@ export interface PullRequest {
   readonly buildId: string;
   readonly credentials?: Credentials | undefined;
   readonly sizeBytes?: number | undefined;
+  /** for a drive instead of what sandboxes boot: label of its file system */
+  readonly driveLabel?: string | undefined;
   readonly log: Logger;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: PullProgress) => void;
@@ -34,8 +36,9 @@ export interface PullPlaces {
  * Pulls as the node's configuration says. The client of registries is loaded when the first image is asked for.
  */
 export function createPull(config: Pick<Config, 'registry'>, places: PullPlaces): Pull {
-  return async ({ image, buildId, credentials, sizeBytes, log, signal, onProgress }) => {
+  return async ({ image, buildId, credentials, sizeBytes, driveLabel: label, log, signal, onProgress }) => {
     const { pullImage } = await import('@aenv/images/pull/pull-image.ts');
+    const { pullDrive } = await import('@aenv/images/drive/pull-drive.ts');
     const { registryClientFrom } = await import('@aenv/images/registry/client-from-config.ts');
     const { search, insecure, mirrors, ca, allowed, dockerConfig } = config.registry;
     const client = registryClientFrom(
@@ -48,12 +51,15 @@ export function createPull(config: Pick<Config, 'registry'>, places: PullPlaces)
     );
     const spool = join(places.spool, buildId);
     try {
-      const pulled = await pullImage(image, {
+      const options = {
         ...{ client, log, signal, onProgress },
         ...{ layersDir: places.layers, spoolDir: spool },
         ...(credentials === undefined ? {} : { credentials }),
         ...(sizeBytes === undefined ? {} : { sizeBytes }),
-      });
+      };
+      // A drive is no image that templates could be made of: it has no record.
+      if (label !== undefined) return await pullDrive(image, { ...options, label });
+      const pulled = await pullImage(image, options);
       await keepImageRecord(places.images, recordOf(pulled));
       return pulled;
     } catch (error) {
