@@ -1,4 +1,5 @@
 import type { BlockStore } from '@aenv/block/contract.ts';
+import { allEnded } from '@aenv/platform/rollback/all-ended.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type {
   Captured,
@@ -53,13 +54,13 @@ export class NodeCheckpoints implements Checkpoints {
     using _room = await space.reserve(memoryBytes + baseBytes + MARGIN_BYTES, `a ${request.kind}`);
     await using undo = new Rollback();
     await using draft = await repository.begin({ id, memoryBase: vm.record.memoryBase, memoryMb });
-    await all(disks.map((disk) => disk.volume.prepareSnapshot()));
+    await allEnded(disks.map((disk) => disk.volume.prepareSnapshot()));
     await vm.pause();
     for (const { name } of disks) undo.add(() => volumes.removeSnapshot(name));
     await vm.capture(draft);
-    const taken = await all(disks.map((disk) => disk.volume.snapshot(disk.name)));
+    const taken = await allEnded(disks.map((disk) => disk.volume.snapshot(disk.name)));
     if (then === 'go_on') await this.goOn(machine, request.envd.hostSecret);
-    await all(taken.map(({ durable }) => durable));
+    await allEnded(taken.map(({ durable }) => durable));
     // Forks are continued by this daemon or never.
     const kept = request.kind === 'fork' ? { durable: false } : {};
     const manifest = await draft.commit(this.#facts(request), {
@@ -128,10 +129,4 @@ export async function hasCheckpoint(
   if (manifest === undefined) return false;
   const origins = [diskOf(manifest), ...drivesOf(manifest).map(({ disk }) => disk)];
   return origins.every((origin) => origin.kind === 'layers' || disks.includes(origin.snapshot));
-}
-
-/** Waits for all of them also when one fails: what they have made must be known before it is undone. */
-async function all<T>(steps: readonly Promise<T>[]): Promise<T[]> {
-  await Promise.allSettled(steps);
-  return await Promise.all(steps);
 }

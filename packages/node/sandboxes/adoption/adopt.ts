@@ -6,6 +6,7 @@ import type { SlotPool } from '@aenv/network/slots/contract.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { killAndWait } from '@aenv/platform/process/identity.ts';
+import { allEnded } from '@aenv/platform/rollback/all-ended.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type { VmDriver, VmRecord } from '@aenv/vmm/contract/micro-vm.ts';
 import type { SandboxLedger } from '../../store/sandbox-ledger.ts';
@@ -91,7 +92,7 @@ async function adopt(options: AdoptionOptions, row: SandboxRecord): Promise<Adop
   const why = await objection(vmRecord, slot);
   if (why !== undefined) throw new Error(why);
   const volume = await volumes.open(volumeId);
-  const drives = await Promise.all(
+  const drives = await allEnded(
     row.drives.map(async (drive, at) => ({ drive, volume: await volumes.open(driveVolumes[at] ?? '') })),
   );
   const vm = await driver.adopt(vmRecord);

@@ -1,5 +1,6 @@
 import type { BlockStore } from '@aenv/block/contract.ts';
 import type { GuestDrive } from '@aenv/contracts/envd/host-api.ts';
+import { allEnded } from '@aenv/platform/rollback/all-ended.ts';
 import type { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type { VmDrive } from '@aenv/vmm/contract/micro-vm.ts';
 import type { SandboxRecord } from '../../store/sandbox-record.ts';
@@ -24,19 +25,19 @@ export async function takeDrives(
   starts: readonly DriveStart[],
   resources: Rollback,
 ): Promise<readonly MachineDrive[]> {
-  const taking = starts.map(async ({ drive, disk }, at) => {
-    const id = driveVolumeId(sandboxId, at + 1);
-    const volume = await volumes.create(id, { origin: disk, sizeBytes: drive.sizeMb * MIB });
-    resources.add(() => volume.remove());
-    return { drive, volume };
-  });
-  await Promise.allSettled(taking);
-  return await Promise.all(taking);
+  return await allEnded(
+    starts.map(async ({ drive, disk }, at) => {
+      const id = driveVolumeId(sandboxId, at + 1);
+      const volume = await volumes.create(id, { origin: disk, sizeBytes: drive.sizeMb * MIB });
+      resources.add(() => volume.remove());
+      return { drive, volume };
+    }),
+  );
 }
 
 /** The drives as a VM of this user opens them. What is read-only is so for the VM, whatever its guest tries. */
 export function attachDrives(drives: readonly MachineDrive[], uid: number): Promise<readonly VmDrive[]> {
-  return Promise.all(
+  return allEnded(
     drives.map(async ({ drive: { label, readOnly }, volume }) => {
       return { name: label, source: { ...(await volume.attach(uid)), readOnly } };
     }),

@@ -4,6 +4,7 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import type { NetworkSlot } from '@aenv/contracts/vm/slot.ts';
 import type { SlotPool } from '@aenv/network/slots/contract.ts';
+import { allEnded } from '@aenv/platform/rollback/all-ended.ts';
 import type { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type { WaitUntilReady } from '@aenv/vmm/boot-with-retry.ts';
 import type { MicroVm, VmImage, VmSpec } from '@aenv/vmm/contract/micro-vm.ts';
@@ -196,14 +197,11 @@ async function takeParts(
     resources.add(() => volume.remove());
     return volume;
   };
-  const parts = [
+  const [slot, volume, drives] = await allEnded([
     stopwatch.time('slot', takeSlot),
     stopwatch.time('volume', takeVolume),
     takeDrives(options.volumes, request.sandboxId, starts, resources),
-  ] as const;
-  // All have ended also when one fails: what the others take must be known before it is undone.
-  await Promise.allSettled(parts);
-  const [slot, volume, drives] = await Promise.all(parts);
+  ]);
   signal.throwIfAborted();
   const shape = {
     cpuCount: request.cpuCount,
