@@ -5,27 +5,39 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { assetFolder } from '../cache/asset-folder.ts';
 import { requireDigest } from '../oci/digest.ts';
 import type { ResolvedImage, ResolvedLayer } from '../resolve/contract.ts';
+import type { ImageStart } from '../start-state/start.ts';
 import type { PulledLayer, PullOptions } from './contract.ts';
+import { startLayer } from './start-layer.ts';
 
 const LAYER_FILE = 'overlaybd.commit';
 
+/** A disk of layers that were blocks already, with the start state on top. */
+export interface TakenImage {
+  /** bottom first */
+  readonly layers: readonly PulledLayer[];
+  readonly sizeBytes: number;
+  readonly start: Omit<ImageStart, 'envVars'>;
+}
+
 /**
  * Takes over an image whose layers are block layers already. Those of a registry stay there, unless it does not serve
- * parts of them; the stack is opened once, so that a damaged one is found now and its indexes are here.
- * @throws AenvError `layer_corrupt`, `layer_unavailable`; what fetching a layer throws
+ * parts of them, or not to whoever will read them. The start state becomes a layer of this host on top; to make it the
+ * stack is opened and its file system looked into, so that what is damaged is found now.
+ * @throws AenvError `layer_corrupt`, `layer_unavailable`, `image_invalid`; what fetching a layer throws
  */
 export async function takeBlockImage(
   image: ResolvedImage,
   options: PullOptions,
   onFetched: (layer: number, bytes: number) => void,
-): Promise<{ readonly layers: readonly PulledLayer[]; readonly sizeBytes: number }> {
+): Promise<TakenImage> {
   const remote = remoteStack(image, options);
   if (remote !== undefined) {
     try {
-      return { layers: remote.layers, sizeBytes: await sizeOf(remote.refs, options.signal) };
+      return await withStart(image, remote.layers, remote.refs, options);
     } catch (error) {
-      if (!servesNoParts(error)) throw error;
-      options.log.warn('the registry does not serve parts of layers: they are fetched whole', { image: image.name });
+      const why = whyWhole(error);
+      if (why === undefined) throw error;
+      options.log.warn('layers are fetched whole', { image: image.name, why });
     }
   }
   const layers: PulledLayer[] = [];
@@ -33,7 +45,40 @@ export async function takeBlockImage(
     layers.push(await fetchWhole(layer, options, (bytes) => onFetched(at, bytes)));
   }
   const refs = layers.flatMap((layer) => (layer.kind === 'file' ? [fileLayer(layer.path)] : []));
-  return { layers, sizeBytes: await sizeOf(refs, options.signal) };
+  return withStart(image, layers, refs, options);
+}
+
+async function withStart(
+  { config }: ResolvedImage,
+  layers: readonly PulledLayer[],
+  refs: readonly LayerRef[],
+  options: PullOptions,
+): Promise<TakenImage> {
+  if (options.startState === false) {
+    const stack = await new LayerPool().openStack(refs, options.signal);
+    await stack.close();
+    refuseOtherSize(stack.virtualSize, options);
+    return { layers, sizeBytes: stack.virtualSize, start: { user: 'root', workdir: '/' } };
+  }
+  const below = layers.map(({ digest }) => digest);
+  const { path, digest, sizeBytes, virtualSize, start } = await startLayer(below, config, () => refs, options);
+  if (start === undefined) throw new AenvError('asset_failed', `${path} does not hold what it should`);
+  const own: PulledLayer = { kind: 'file', digest, sizeBytes, path };
+  refuseOtherSize(virtualSize, options);
+  return { layers: [...layers, own], sizeBytes: virtualSize, start };
+}
+
+/** The file system has the size that it was made with. */
+function refuseOtherSize(virtualSize: number, { sizeBytes }: PullOptions): void {
+  if (sizeBytes === undefined || sizeBytes === virtualSize) return;
+  const own = Math.ceil(virtualSize / 2 ** 20);
+  throw new AenvError(
+    'invalid_request',
+    `the image is block layers for a disk of ${own} MiB, which has no other size`,
+    {
+      remediation: 'Leave the size of the disk out.',
+    },
+  );
 }
 
 function remoteStack(image: ResolvedImage, { remoteLayers }: PullOptions) {
@@ -67,13 +112,12 @@ async function fetchWhole(
   return { kind: 'file', digest, sizeBytes, path: join(folder, LAYER_FILE) };
 }
 
-async function sizeOf(refs: readonly LayerRef[], signal: AbortSignal | undefined): Promise<number> {
-  const stack = await new LayerPool().openStack(refs, signal);
-  await stack.close();
-  return stack.virtualSize;
-}
-
-function servesNoParts(error: unknown): boolean {
+/** Why layers cannot stay where they are; undefined when fetching them whole would not help. */
+function whyWhole(error: unknown): string | undefined {
   const { cause } = error instanceof Error ? error : {};
-  return cause instanceof AenvError && cause.details.reason === 'no_ranges';
+  if (!(cause instanceof AenvError)) return undefined;
+  if (cause.details.reason === 'no_ranges') return 'the registry does not serve parts of layers';
+  // The block daemon has the credentials of Docker's file only, and not those of helpers.
+  if (cause.code === 'registry_auth') return 'the block daemon has no credentials for the registry';
+  return undefined;
 }

@@ -15,9 +15,9 @@ export interface PullOptions extends ResolveImageOptions {
   readonly spoolBytes?: number;
   /** layers that are fetched at the same time; default 3 */
   readonly atOnce?: number;
-  /** bytes of the disk of an image that has to be converted: see `convertImage` */
+  /** bytes of the disk: see `convertImage`; an image that is block layers has a size of its own, and no other one */
   readonly sizeBytes?: number;
-  /** whether an image that has to be converted gets the start state; default true */
+  /** whether the image gets the start state; default true */
   readonly startState?: boolean;
   readonly limits?: LayerLimits;
   /** where layers that are block layers already are read from on demand; absent: they are fetched whole */
@@ -52,11 +52,9 @@ export interface PulledImage {
   /** of the manifest */
   readonly digest: string;
   readonly config: ImageConfig;
-  /** bottom first */
+  /** bottom first; the topmost one holds the start state, if it was asked for, and is a file of this host */
   readonly layers: readonly PulledLayer[];
   /** bytes of the disk */
   readonly sizeBytes: number;
   readonly start: ImageStart;
-  /** whether the topmost layer holds the start state; an image that is block layers already has none */
-  readonly prepared: boolean;
 }

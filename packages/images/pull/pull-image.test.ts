@@ -1,19 +1,20 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { fileLayer, LayerPool } from '@aenv/block/layers/stack/pool.ts';
-import { createWritableLayer } from '@aenv/block/layers/writable/open.ts';
-import { wrapperHeader, wrapperTrailer } from '@aenv/block/tar-wrapper/wrapper.ts';
+import { fileLayer, LayerPool, type LayerRef } from '@aenv/block/layers/stack/pool.ts';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import { run } from '@aenv/platform/process/run.ts';
 import { pullDrive } from '../drive/pull-drive.ts';
+import { DiskFiles } from '../ext4/edit/disk-files.ts';
 import { BlobCache } from '../lazy/blob-cache.ts';
 import { RemoteLayers } from '../lazy/remote-layers.ts';
+import { blockImage } from '../testing/block-layers.ts';
 import type { Exchange } from '../testing/fault-front.ts';
 import { flatDisk } from '../testing/flat-disk.ts';
+import { foreignDisk, withDisk, writeFiles } from '../testing/foreign-disk.ts';
 import { digestOf, type TestDescriptor } from '../testing/layout.ts';
 import { push } from '../testing/push.ts';
 import { RegistryFixture } from '../testing/registry-fixture.ts';
@@ -80,7 +81,6 @@ test('an image of files becomes a disk, its layers fetched once and known the ne
   const seen: PullProgress[] = [];
   const image = await pullImage(`${front.host}/files`, { ...options, onProgress: (progress) => seen.push(progress) });
   assert.equal(image.sizeBytes, DISK);
-  assert.equal(image.prepared, true);
   assert.deepEqual([image.start.workdir, image.start.envVars], ['/etc', { A: '1' }]);
   assert.equal(image.layers.length, 4);
   assert.ok(image.layers.every((layer) => layer.kind === 'file'));
@@ -113,38 +113,31 @@ test('a pull that fails leaves nothing half-made, and the layers that were done'
   assert.equal((await readdir(options.layersDir)).length, 4);
 });
 
-/** Two block layers, one above the other, as a registry has them: bytes of `1` at 0, then of `2` at 8192. */
-async function pushBlocks(repository: string): Promise<TestDescriptor[]> {
-  const { layout } = fixture;
-  const layers: TestDescriptor[] = [];
-  let below: string | undefined;
-  for (const [at, fill] of [1, 2].entries()) {
-    const uuid = `00000000-0000-4000-8000-00000000000${at}`;
-    const folder = join(dir, `upper-${at}`);
-    const upper = await createWritableLayer({
-      ...{ folder, pendingPath: join(dir, `pending-${at}`), uuid, virtualSize: DISK },
-      ...(below === undefined ? {} : { parentUuid: below }),
-    });
-    upper.write(Buffer.alloc(4096, fill), at * 8192);
-    const frozen = upper.freeze();
-    const { path } = await frozen.durable;
-    await frozen.close();
-    const data = await readFile(path);
-    const blob = Buffer.concat([wrapperHeader(data.length), data, wrapperTrailer(data.length)]);
-    const stored = await layout.blob(blob, 'application/vnd.oci.image.layer.v1.tar');
-    const prefix = 'containerd.io/snapshot/overlaybd';
-    const annotations = { [`${prefix}/blob-digest`]: stored.digest, [`${prefix}/blob-size`]: String(stored.size) };
-    layers.push({ ...stored, annotations });
-    below = uuid;
-  }
-  const config = await layout.json(
-    { ...LINUX, config: { User: '1000' }, rootfs: { type: 'layers', diff_ids: layers.map(({ digest }) => digest) } },
-    'application/vnd.oci.image.config.v1+json',
+/** Two block layers, one above the other, as a registry has them. */
+async function pushBlocks(repository: string): Promise<readonly TestDescriptor[]> {
+  await using lower = await foreignDisk(['-O', '^has_journal,^metadata_csum'], DISK, (root) =>
+    writeFiles(root, { 'etc/passwd': 'root:x:0:0::/root:/bin/sh\n', large: 'x'.repeat(2 ** 20) }),
   );
-  const type = 'application/vnd.oci.image.manifest.v1+json';
-  const manifest = await layout.json({ schemaVersion: 2, mediaType: type, config, layers }, type);
-  await push({ base: fixture.base, repository }, layout, manifest, 'latest');
+  const upper = join(dir, 'upper');
+  await copyFile(lower.path, upper);
+  await withDisk({ path: upper }, async (disk) => {
+    const files = await DiskFiles.open(disk, DISK);
+    await files.writeText('/etc/second', 'of the second layer', 0o644);
+    await files.writeTo(disk);
+  });
+  const { manifest, layers } = await blockImage(fixture.layout, [lower.path, upper], { WorkingDir: '/srv/app' });
+  await push({ base: fixture.base, repository }, fixture.layout, manifest, 'latest');
   return layers;
+}
+
+/** What the disk of an image has for a path, and that all of it is sound. */
+async function fileOf(refs: readonly LayerRef[], path: string): Promise<string | undefined> {
+  const stack = await new LayerPool().openStack(refs);
+  try {
+    return await (await DiskFiles.open(stack, stack.virtualSize)).readText(path);
+  } finally {
+    await stack.close();
+  }
 }
 
 async function withRemote(options: PullOptions, use: (remoteLayers: RemoteLayers) => Promise<void>): Promise<void> {
@@ -159,49 +152,69 @@ async function withRemote(options: PullOptions, use: (remoteLayers: RemoteLayers
   }
 }
 
-test('an image of blocks stays in its registry, and is read from there', async () => {
+test('an image of blocks stays in its registry, is read from there, and has the start state in a layer of this host', async () => {
   await pushBlocks('blocks');
   const { front, options } = await behind();
   await withRemote(options, async (remoteLayers) => {
     const image = await pullImage(`${front.host}/blocks`, { ...options, remoteLayers });
     assert.equal(image.sizeBytes, DISK);
-    assert.equal(image.prepared, false);
-    assert.equal(image.start.user, '1000');
-    const refs = image.layers.map((layer) => {
-      assert.ok(layer.kind === 'remote');
-      return remoteLayers.ref(layer.remote);
-    });
-    const stack = await new LayerPool().openStack(refs);
-    const target = Buffer.alloc(16_384, 9);
-    await stack.read(target, 0);
-    await stack.close();
-    const expected = [1, 0, 2, 0].map((fill) => Buffer.alloc(4096, fill));
-    assert.ok(target.equals(Buffer.concat(expected)));
+    assert.deepEqual(image.start, { user: 'user', workdir: '/srv/app', envVars: {} });
+    assert.deepEqual(
+      image.layers.map(({ kind }) => kind),
+      ['remote', 'remote', 'file'],
+    );
+    const refs = image.layers.map((layer) =>
+      layer.kind === 'file' ? fileLayer(layer.path) : remoteLayers.ref(layer.remote),
+    );
+    assert.match((await fileOf(refs, '/etc/passwd')) ?? '', /^root:.*\nuser:x:1000:1000::\/home\/user:/);
+    assert.equal(await fileOf(refs, '/etc/second'), 'of the second layer');
     for (const { headers } of front.matching(/blobs\/sha256/).slice(1)) assert.match(headers.range ?? '', /^bytes=/);
+
+    const requests = front.matching(/blobs\/sha256/).length;
+    assert.deepEqual(await pullImage(`${front.host}/blocks`, { ...options, remoteLayers }), image);
+    assert.equal(front.matching(/blobs\/sha256/).length, requests + 1, 'only the configuration');
+
     for (const layer of image.layers) {
-      if (layer.kind === 'remote') await remoteLayers.complete(layer.remote, new AbortController().signal);
+      if (layer.kind === 'file') continue;
+      await remoteLayers.complete(layer.remote, new AbortController().signal);
       assert.ok(remoteLayers.isVerified(layer.digest));
     }
+    const larger = { ...options, remoteLayers, sizeBytes: 2 * DISK };
+    const remediation = 'Leave the size of the disk out.';
+    await assert.rejects(pullImage(`${front.host}/blocks`, larger), { code: 'invalid_request', remediation });
   });
 });
 
-test('an image of blocks is fetched whole where parts are not served, or not wanted', async () => {
+test('an image of blocks is fetched whole where parts are not served, or not to the block daemon, or not wanted', async () => {
   const layers = await pushBlocks('whole');
   const { front, options } = await behind((exchange) => exchange.relay({ ignoreRange: true }));
+  const kinds = ({ layers: found }: PulledImage) => found.map(({ kind, digest }) => [kind, digest]);
+  const expected = (image: PulledImage) => [
+    ...layers.map(({ digest }) => ['file', digest]),
+    ['file', image.layers.at(-1)?.digest],
+  ];
   await withRemote(options, async (remoteLayers) => {
     const image = await pullImage(`${front.host}/whole`, { ...options, remoteLayers });
-    assert.deepEqual(
-      image.layers.map(({ kind, digest }) => [kind, digest]),
-      layers.map(({ digest }) => ['file', digest]),
-    );
-    assert.equal((await read(image, 8192, 1))[0], 2);
+    assert.deepEqual(kinds(image), expected(image));
+    const refs = image.layers.flatMap((layer) => (layer.kind === 'file' ? [fileLayer(layer.path)] : []));
+    assert.equal(await fileOf(refs, '/etc/second'), 'of the second layer');
     assert.deepEqual((await pullImage(`${front.host}/whole`, options)).layers, image.layers);
+
+    front.rule = ({ headers, reply }) => {
+      if (headers.range !== undefined) reply(401, { 'www-authenticate': 'Basic realm="x"' });
+    };
+    const refused = await pullImage(`${front.host}/whole`, { ...options, remoteLayers, layersDir: join(dir, 'other') });
+    assert.deepEqual(kinds(refused), expected(refused));
   });
 });
 
 test('an image becomes a drive with a label and without a start state; blocks that are no file system are refused', async () => {
   await pushFiles('drive');
-  await pushBlocks('no-ext4');
+  await pushBlocks('blocks-drive');
+  const noise = join(dir, 'noise');
+  await writeFile(noise, Buffer.alloc(2 ** 20, 7));
+  const { manifest } = await blockImage(fixture.layout, [noise]);
+  await push({ base: fixture.base, repository: 'no-ext4' }, fixture.layout, manifest, 'latest');
   const { front, options } = await behind();
   const first = await pullDrive(`${front.host}/drive`, { ...options, label: 'aenv-drive-1' });
   const second = await pullDrive(`${front.host}/drive`, { ...options, label: 'aenv-drive-2' });
@@ -216,7 +229,13 @@ test('an image becomes a drive with a label and without a start state; blocks th
   assert.doesNotMatch(listed.stdout, /\/home\//);
   assert.match(listed.stdout, /\/etc\//);
   assert.deepEqual(await pullDrive(`${front.host}/drive`, { ...options, label: 'aenv-drive-2' }), second);
-  await assert.rejects(pullDrive(`${front.host}/no-ext4`, { ...options, label: 'aenv-drive-1' }), {
+  await withRemote(options, async (remoteLayers) => {
+    const remote = await pullDrive(`${front.host}/blocks-drive`, { ...options, remoteLayers, label: 'aenv-drive-1' });
+    const kinds = remote.layers.map(({ kind }) => kind);
+    assert.deepEqual(kinds, ['remote', 'remote', 'file']);
+  });
+  const { sizeBytes: _, ...anySize } = options;
+  await assert.rejects(pullDrive(`${front.host}/no-ext4`, { ...anySize, label: 'aenv-drive-1' }), {
     code: 'image_invalid',
     message: /no ext4/,
   });

@@ -2,7 +2,6 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { type ConvertOptions, convertImage } from '../convert/convert.ts';
 import type { ResolvedImage } from '../resolve/contract.ts';
 import { resolveImage } from '../resolve/resolve-image.ts';
-import { startOf } from '../start-state/start.ts';
 import { takeBlockImage } from './block-image.ts';
 import type { PulledImage, PullOptions } from './contract.ts';
 import { LayerSpool } from './layer-spool.ts';
@@ -26,7 +25,6 @@ export async function pullImage(name: string, options: PullOptions): Promise<Pul
     layers: converted.layers.map(({ digest, sizeBytes, path }) => ({ kind: 'file', digest, sizeBytes, path })),
     sizeBytes: converted.sizeBytes,
     start: converted.start,
-    prepared: options.startState ?? true,
   };
 }
 
@@ -88,6 +86,5 @@ async function takeOver(
       ...{ fetchedBytes, doneBytes: fetchedBytes, totalBytes },
     });
   });
-  // The accounts are in the file system, which nobody has looked into.
-  return { ...taken, start: startOf(image.config, []), prepared: false };
+  return { ...taken, start: { ...taken.start, envVars: image.config.env } };
 }

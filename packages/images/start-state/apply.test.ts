@@ -111,9 +111,9 @@ test('account files that are no files, or far too large, do no harm', async () =
 
 test('the working directory is made where the image lacks it', async () => {
   const image = await imageWith({ server: 'binary' });
-  makeWorkingDir(image.files, '/srv/dé ep/app');
-  makeWorkingDir(image.files, '/srv/dé ep/app');
+  await makeWorkingDir(image.files, '/srv/dé ep/app');
+  await makeWorkingDir(image.files, '/srv/dé ep/app');
   const made = image.node(Buffer.from('srv/dé ep/app', 'utf8').toString('latin1'));
   assert.deepEqual([made?.kind, made?.mode], ['folder', 0o755]);
-  assert.throws(() => makeWorkingDir(image.files, '/server/x'), { code: 'image_invalid' });
+  await assert.rejects(makeWorkingDir(image.files, '/server/x'), { code: 'image_invalid' });
 });

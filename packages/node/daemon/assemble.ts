@@ -155,6 +155,7 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   taken.add(() => builds.close());
   const { templates: images, drives } = await openImages({
     ...{ config, ledger, templates, builtin: builds, uses, clock, log },
+    layerSources: storage.tellLayerSources,
   });
   taken.add(() => images.close());
   taken.add(() => drives.close());

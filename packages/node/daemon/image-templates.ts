@@ -13,11 +13,12 @@ import { BUILTINS } from '../templates/builtin/builtins.ts';
 import type { TemplateService } from '../templates/contract.ts';
 import { NodeDriveImages } from '../templates/drives/drive-images.ts';
 import { NodeImageTemplates } from '../templates/pull/image-templates.ts';
-import { createPull } from '../templates/pull/pull.ts';
+import { createPull, type PullPlaces } from '../templates/pull/pull.ts';
 
 export interface ImageTemplateParts {
   readonly config: Config;
   readonly ledger: Ledger;
+  readonly layerSources: PullPlaces['layerSources'];
   readonly templates: TemplateService;
   readonly builtin: TemplateBuilds;
   readonly uses: AssetUses;
@@ -32,11 +33,11 @@ export interface NodeImages {
 
 /** Templates and drives from images, as the node's configuration says. What an interrupted pull has fetched ahead is removed. */
 export async function openImages(parts: ImageTemplateParts): Promise<NodeImages> {
-  const { config, ...rest } = parts;
+  const { config, layerSources, ...rest } = parts;
   const spool = join(config.home, 'pull');
   const { layers, images } = assetPlaces(config.assets);
   await rm(spool, { recursive: true, force: true });
-  const pull = createPull(config, { layers, images, spool });
+  const pull = createPull(config, { layers, images, spool, layerSources });
   const templates = new NodeImageTemplates({
     ...rest,
     reserved: [BASE.alias, ...Object.values(BUILTINS).map(({ template }) => template.alias)],

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { chown, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { RemoteLayersConfig } from '@aenv/images/lazy/remote-layers.ts';
 import { dockerConfigFile } from '@aenv/images/registry/credentials/docker-credentials.ts';
 import { writeDurable } from '@aenv/platform/files/durable.ts';
 import type { Config } from '../config/schema.ts';
@@ -12,6 +13,8 @@ export interface LayerSourceFiles {
   readonly config: string;
   /** equal as long as the daemon need not be told anew */
   readonly fingerprint: string;
+  /** what is in the file */
+  readonly sources: Omit<RemoteLayersConfig, 'cacheDir'>;
 }
 
 const SOURCES = 'sources.json';
@@ -46,6 +49,7 @@ export async function writeLayerSources(config: Config, folder: string, uid: num
     offlineAfterSeconds: config.registry.offlineAfterSeconds,
   };
   return {
+    sources,
     module: MODULE,
     config: await write(SOURCES, sources),
     // Credentials are read anew for every question, so they need no new daemon.

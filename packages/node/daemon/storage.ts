@@ -9,11 +9,15 @@ import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { Metrics } from '@aenv/platform/observability/metrics.ts';
 import type { Config } from '../config/schema.ts';
 import type { Folders } from './folders.ts';
-import { removeLayerSources, writeLayerSources } from './layer-sources.ts';
+import { type LayerSourceFiles, removeLayerSources, writeLayerSources } from './layer-sources.ts';
+
+export type LayerSources = LayerSourceFiles['sources'];
 
 /** The disks of a node, and the daemon that serves them. */
 export interface Storage {
   readonly volumes: BlockStore;
+  /** How the block daemon reads layers of registries; it is told the credentials that the host has now. */
+  tellLayerSources(): Promise<LayerSources>;
   /** Lets go of the block daemon, which ends unless VMs use it. */
   close(): Promise<void>;
 }
@@ -62,6 +66,7 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
   const following = followDiskMetrics(supervisor, metrics, log);
   return {
     volumes: createNbdStore({ daemon: supervisor, root: folders.volumes, socketsDir: folders.disks, daemonUid: uid }),
+    tellLayerSources: async () => (await writeLayerSources(config, runtime, uid)).sources,
     close: async () => {
       following.close();
       await supervisor.close();

@@ -1,28 +1,19 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import type { Attributes, RootFiles } from '../../start-state/root-files.ts';
 import { quoted } from '../../tar/reader.ts';
 import { writeContent } from '../apply/content.ts';
 import { removeTree } from '../apply/remove.ts';
 import { type FolderMaker, type Place, resolveFolder, resolvePath } from '../apply/resolve.ts';
 import { BLOCK_SIZE } from '../model/geometry.ts';
-import type { Entry, FileNode, FolderNode, Node, Timestamp } from '../model/node.ts';
+import type { Entry, FileNode, FolderNode, Node, SymlinkNode } from '../model/node.ts';
 import { EPOCH, type Tree } from '../model/tree.ts';
 import type { BlockReader, BlockSink } from '../sink.ts';
 
 /** Account files and the like are small; anything larger is none. */
 const MAX_TEXT = 1024 * 1024;
 
-export interface Attributes {
-  readonly mode: number;
-  readonly uid: number;
-  readonly gid: number;
-  readonly mtime?: Timestamp;
-}
-
-/**
- * Single files of an image, read and changed by us. Paths mean what they mean in the guest: links are followed inside the
- * image and nowhere else. Texts hold one byte a character (latin1), so that writing one back changes nothing.
- */
-export class ImageFiles {
+/** Single files of an image whose file system we make. */
+export class ImageFiles implements RootFiles<Node> {
   readonly #tree: Tree;
   readonly #sink: BlockSink;
   readonly #reader: BlockReader;
@@ -56,6 +47,27 @@ export class ImageFiles {
       return this.addFolder(parent, name, { mode: 0o755, uid: 0, gid: 0 });
     };
     return resolveFolder(root, root, path.split('/'), make) ?? root;
+  }
+
+  *entries(folder: FolderNode): Generator<readonly [string, Node]> {
+    for (const [name, { node }] of folder.entries) yield [name, node];
+  }
+
+  isInside(folder: FolderNode, outer: FolderNode): boolean {
+    for (let at: FolderNode | undefined = folder; at !== undefined; at = at.parent) if (at === outer) return true;
+    return false;
+  }
+
+  attributes({ mode, uid, gid, mtime }: Node): Required<Attributes> {
+    return { mode, uid, gid, mtime };
+  }
+
+  size(file: FileNode): number {
+    return file.size;
+  }
+
+  target(link: SymlinkNode): string {
+    return link.target;
   }
 
   addFolder(parent: FolderNode, name: string, attributes: Attributes): FolderNode {

@@ -23,9 +23,9 @@ export function fileSystemSeed(uuid: Buffer): number {
   return crc32c(START, uuid);
 }
 
-/** What the checksums of one inode and of its folder and extent blocks begin with; its generation is 0. */
-export function inodeSeed(seed: number, ino: number): number {
-  return crc32cNumber(crc32cNumber(seed, ino), 0);
+/** What the checksums of one inode and of its folder and extent blocks begin with. */
+export function inodeSeed(seed: number, ino: number, generation = 0): number {
+  return crc32cNumber(crc32cNumber(seed, ino), generation);
 }
 
 /** What the checksum of a group descriptor begins with. */

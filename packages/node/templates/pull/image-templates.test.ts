@@ -71,10 +71,16 @@ function realPull(): Pull {
     dockerConfig: join(dir, 'no-docker.json'),
     ...{ offlineAfterSeconds: 1, cacheBytes: 0, cacheKeepFreeBytes: 0 },
   };
+  const { search, insecure, mirrors, ca, dockerConfig } = config;
+  const sources = {
+    registry: { search, insecure, mirrors, ca, dockerConfig },
+    ...{ offlineAfterSeconds: 1, cacheBytes: 2 ** 30, cacheKeepFreeBytes: 0 },
+  };
   return createPull(
     { registry: config },
     {
       ...{ layers: join(dir, 'layers'), images: join(dir, 'images'), spool: join(dir, 'spool') },
+      layerSources: async () => sources,
     },
   );
 }

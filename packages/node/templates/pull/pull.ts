@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import type { RemoteLayers, RemoteLayersConfig } from '@aenv/images/lazy/remote-layers.ts';
 import type { PulledImage, PullProgress } from '@aenv/images/pull/contract.ts';
 import type { Credentials } from '@aenv/images/registry/credentials/contract.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
@@ -20,6 +21,9 @@ export interface PullRequest {
   readonly onProgress: (progress: PullProgress) => void;
 }
 
+/** In the folder for what is fetched ahead: parts of layers that stay in their registry. */
+const PARTS = 'parts';
+
 /** Brings an image onto this host, as layers of a disk. @throws AenvError as `pullImage` */
 export type Pull = (request: PullRequest) => Promise<PulledImage>;
 
@@ -30,6 +34,8 @@ export interface PullPlaces {
   readonly images: string;
   /** for what is fetched ahead */
   readonly spool: string;
+  /** how layers that stay in their registry will be read */
+  readonly layerSources: () => Promise<Omit<RemoteLayersConfig, 'cacheDir'>>;
 }
 
 /**
@@ -50,10 +56,17 @@ export function createPull(config: Pick<Config, 'registry'>, places: PullPlaces)
       log,
     );
     const spool = join(places.spool, buildId);
+    let remoteLayers: RemoteLayers | undefined;
     try {
+      // Credentials of one request are not kept, so nobody could read what stays in the registry.
+      if (credentials === undefined) {
+        const { RemoteLayers: Layers } = await import('@aenv/images/lazy/remote-layers.ts');
+        remoteLayers = await Layers.start({ ...(await places.layerSources()), cacheDir: join(spool, PARTS) }, log);
+      }
       const options = {
         ...{ client, log, signal, onProgress },
         ...{ layersDir: places.layers, spoolDir: spool },
+        ...(remoteLayers === undefined ? {} : { remoteLayers }),
         ...(credentials === undefined ? {} : { credentials }),
         ...(sizeBytes === undefined ? {} : { sizeBytes }),
       };
@@ -66,6 +79,7 @@ export function createPull(config: Pick<Config, 'registry'>, places: PullPlaces)
       signal.throwIfAborted();
       throw AenvError.from(error);
     } finally {
+      await remoteLayers?.close();
       await client.close();
       await rm(spool, { recursive: true, force: true });
     }
