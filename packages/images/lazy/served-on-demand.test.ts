@@ -27,7 +27,13 @@ test('a disk is served from a layer that is in a registry: only what is read is 
   const registry = { search: [], insecure: [front.host], mirrors: [], ca: [], dockerConfig: join(fixture.dir, 'none') };
   await writeFile(
     config,
-    JSON.stringify({ registry, cacheBytes: 2 ** 30, cacheKeepFreeBytes: 0, offlineAfterSeconds: 1 }),
+    JSON.stringify({
+      registry,
+      cacheBytes: 2 ** 30,
+      cacheKeepFreeBytes: 0,
+      offlineAfterSeconds: 1,
+      completeAfterSeconds: null,
+    }),
   );
   await using host = await StorageHost.open({ daemon: { 'sources-module': MODULE, 'sources-config': config } });
   const layer = await host.layer(SIZE, 64 * MIB);

@@ -270,6 +270,15 @@ export const ConfigSchema = z.strictObject({
         meaning:
           'how long a guest waits for a part of its disk that a registry does not give, before it gets an I/O error',
       }),
+      completeLayers: key(z.boolean(), true, {
+        kind: 'boolean',
+        meaning:
+          'whether the rest of a layer that is read on demand is fetched in the background, and its digest compared',
+      }),
+      completeAfterSeconds: key(integer(0, 86_400), 30, {
+        kind: 'integer',
+        meaning: 'how long after its first use the rest of such a layer begins to be fetched',
+      }),
       cacheBytes: key(integer(64 * 1024 * 1024), 20 * 1024 ** 3, {
         kind: 'integer',
         meaning: 'space for parts of layers that are read on demand, in bytes',

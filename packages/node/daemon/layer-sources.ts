@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { chown, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { RemoteLayersConfig } from '@aenv/images/lazy/remote-layers.ts';
+import type { LayerSourcesConfig } from '@aenv/images/lazy/layer-sources.ts';
 import { dockerConfigFile } from '@aenv/images/registry/credentials/docker-credentials.ts';
 import { writeDurable } from '@aenv/platform/files/durable.ts';
 import type { Config } from '../config/schema.ts';
@@ -14,7 +14,7 @@ export interface LayerSourceFiles {
   /** equal as long as the daemon need not be told anew */
   readonly fingerprint: string;
   /** what is in the file */
-  readonly sources: Omit<RemoteLayersConfig, 'cacheDir'>;
+  readonly sources: LayerSourcesConfig;
 }
 
 const SOURCES = 'sources.json';
@@ -47,6 +47,7 @@ export async function writeLayerSources(config: Config, folder: string, uid: num
     cacheBytes: config.registry.cacheBytes,
     cacheKeepFreeBytes: config.registry.cacheKeepFreeBytes,
     offlineAfterSeconds: config.registry.offlineAfterSeconds,
+    completeAfterSeconds: config.registry.completeLayers ? config.registry.completeAfterSeconds : null,
   };
   return {
     sources,

@@ -69,7 +69,12 @@ function realPull(): Pull {
   const config = {
     ...{ search: [registry.registry.host], insecure: [registry.registry.host], mirrors: [], ca: [] },
     dockerConfig: join(dir, 'no-docker.json'),
-    ...{ offlineAfterSeconds: 1, cacheBytes: 0, cacheKeepFreeBytes: 0 },
+    ...{ offlineAfterSeconds: 1, cacheBytes: 0, cacheKeepFreeBytes: 0, completeLayers: false, completeAfterSeconds: 0 },
+  };
+  const { search, insecure, mirrors, ca, dockerConfig } = config;
+  const sources = {
+    registry: { search, insecure, mirrors, ca, dockerConfig },
+    ...{ offlineAfterSeconds: 1, cacheBytes: 2 ** 30, cacheKeepFreeBytes: 0 },
   };
   const { search, insecure, mirrors, ca, dockerConfig } = config;
   const sources = {
