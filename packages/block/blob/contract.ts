@@ -13,5 +13,10 @@ export interface BlobSource {
   readSync(target: Uint8Array, offset: number): boolean;
   /** @throws AenvError `layer_corrupt`, `layer_unavailable` (the network stays away for longer than allowed) */
   read(target: Uint8Array, offset: number, signal?: AbortSignal): Promise<void>;
+  /**
+   * Told by whoever finds out that what a range gave is damaged: it is not given again from what is kept of it, but
+   * fetched anew. Absent where nothing is kept.
+   */
+  distrust?(offset: number, length: number): Promise<void>;
   close(): Promise<void>;
 }

@@ -37,7 +37,13 @@ class ZFileSource implements BlobSource {
     for (const chunk of this.#chunks(target, offset)) {
       const stored = Buffer.allocUnsafe(chunk.length);
       if (!this.#packed.readSync(stored, chunk.start)) return false;
-      this.#unpack(stored, chunk, target, offset);
+      try {
+        this.#unpack(stored, chunk, target, offset);
+      } catch (error) {
+        // What is fetched anew may be sound.
+        if (this.#packed.distrust === undefined) throw error;
+        return false;
+      }
     }
     return true;
   }
@@ -47,12 +53,34 @@ class ZFileSource implements BlobSource {
     for (const chunk of this.#chunks(target, offset)) {
       const stored = Buffer.allocUnsafe(chunk.length);
       if (!this.#packed.readSync(stored, chunk.start)) await this.#packed.read(stored, chunk.start, signal);
-      this.#unpack(stored, chunk, target, offset);
+      try {
+        this.#unpack(stored, chunk, target, offset);
+      } catch (error) {
+        if (this.#packed.distrust === undefined) throw error;
+        await this.#packed.distrust(chunk.start, chunk.length);
+        await this.#packed.read(stored, chunk.start, signal);
+        await this.#unpackOrDistrust(stored, chunk, target, offset);
+      }
     }
+  }
+
+  async distrust(): Promise<void> {
+    this.#cache.clear();
+    await this.#packed.distrust?.(0, this.#packed.size);
   }
 
   close(): Promise<void> {
     return this.#packed.close();
+  }
+
+  /** What is damaged once more is not kept either. */
+  async #unpackOrDistrust(stored: Buffer, chunk: Chunk, target: Uint8Array, offset: number): Promise<void> {
+    try {
+      this.#unpack(stored, chunk, target, offset);
+    } catch (error) {
+      await this.#packed.distrust?.(chunk.start, chunk.length);
+      throw error;
+    }
   }
 
   /** Runs of blocks that the range needs and that are not in the cache; those that are get copied at once. */

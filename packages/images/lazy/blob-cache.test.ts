@@ -4,6 +4,9 @@ import { mkdtemp, open, readdir, rm, truncate, unlink, writeFile } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
+import { memorySink } from '@aenv/block/testing/memory-sink.ts';
+import { ZFileSink } from '@aenv/block/zfile/sink.ts';
+import { openZFile } from '@aenv/block/zfile/source.ts';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import { digestOf } from '../testing/layout.ts';
 import { BlobCache, type BlobCacheOptions } from './blob-cache.ts';
@@ -70,6 +73,35 @@ test('any range reads as the blob has it, and every part is fetched once', async
   await check(blob, 0, SIZE);
   assert.equal(origin.bytes, SIZE);
   assert.ok(origin.asked.every(({ offset, length }) => length <= 16 * PART && offset % PART === 0));
+});
+
+test('what a reader finds damaged is fetched anew, at once and the next time, and never given out', async () => {
+  const sink = memorySink();
+  const zfile = await ZFileSink.begin(sink, { compression: 'lz4', blockSize: 4096 });
+  await zfile.append(DATA.subarray(0, 8 * PART));
+  await zfile.finish();
+  const sound = sink.bytes();
+  origin = new FakeOrigin(Buffer.from(sound));
+  const cache = await start();
+  const unpacked = await openZFile(await cache.open({ digest: digestOf(sound), size: sound.length, origin }));
+  const at = 3 * PART;
+  const readPart = async () => {
+    const target = Buffer.alloc(PART);
+    if (!unpacked.readSync(target, at)) await unpacked.read(target, at);
+    assert.ok(target.equals(DATA.subarray(at, at + PART)));
+  };
+  origin.data.fill(0, at, at + PART);
+  await assert.rejects(readPart(), { code: 'layer_corrupt' });
+  await assert.rejects(readPart(), { code: 'layer_corrupt' });
+  let once = true;
+  origin.before = () => {
+    if (once) once = false;
+    else origin.data = sound;
+  };
+  await readPart();
+  const asked = origin.asked.length;
+  await readPart();
+  assert.equal(origin.asked.length, asked, 'now it is kept');
 });
 
 test('a range of neighbours is one request, of at most 1 MiB', async () => {

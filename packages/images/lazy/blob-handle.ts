@@ -42,6 +42,10 @@ export class BlobHandle implements BlobSource {
     }
   }
 
+  async distrust(offset: number, length: number): Promise<void> {
+    if (length > 0) await this.blob.distrust(offset, length);
+  }
+
   close(): Promise<void> {
     this.#release?.();
     this.#release = undefined;

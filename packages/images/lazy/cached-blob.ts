@@ -59,6 +59,13 @@ export class CachedBlob {
     for (const result of await Promise.allSettled(reads)) if (result.status === 'rejected') throw result.reason;
   }
 
+  /** What is kept of a range is damaged: it is fetched anew. Unless all of it was verified, so are its checksums. */
+  async distrust(offset: number, length: number): Promise<void> {
+    const { first, last } = partsOf(offset, length);
+    await this.#queue.settled(first, last);
+    for (let part = first; part <= last; part++) this.store.distrust(part);
+  }
+
   get isCorrupt(): boolean {
     return this.#corrupt !== undefined;
   }

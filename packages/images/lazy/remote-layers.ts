@@ -1,6 +1,7 @@
 import type { BlobSource } from '@aenv/block/blob/contract.ts';
 import { openLayerBlob } from '@aenv/block/blob/open-layer-blob.ts';
 import type { LayerRef } from '@aenv/block/layers/stack/pool.ts';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { RegistryClient } from '../registry/client.ts';
 import { type RegistryClientConfig, registryClientFrom } from '../registry/client-from-config.ts';
@@ -63,7 +64,7 @@ export class RemoteLayers {
         try {
           return await openLayerBlob(blob);
         } catch (error) {
-          await blob.close();
+          await giveUp(blob, error);
           throw error;
         }
       },
@@ -97,6 +98,12 @@ export class RemoteLayers {
     await this.#cache.close();
     await this.#client.close();
   }
+}
+
+/** Closes a blob that is no layer, as it seems; what is kept of it is no reason to think so the next time. */
+export async function giveUp(blob: BlobSource, error: unknown): Promise<void> {
+  if (error instanceof AenvError && error.code === 'layer_corrupt') await blob.distrust?.(0, blob.size);
+  await blob.close();
 }
 
 function originOf(client: RegistryClient, remote: RemoteBlob): Omit<OpenOptions, 'priority' | 'pinned'> {

@@ -4,7 +4,8 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { RemoteBlob } from '../resolve/contract.ts';
-import type { RemoteLayers } from './remote-layers.ts';
+import { giveUp, type RemoteLayers } from './remote-layers.ts';
+import type { TraceRecord } from './trace/format.ts';
 import { TraceRecorder } from './trace/recorder.ts';
 import { replayTrace } from './trace/replay.ts';
 import type { TraceFiles } from './trace/trace-files.ts';
@@ -64,28 +65,35 @@ export class TendedLayers {
       );
       return await openLayerBlob(recorder.add(blob));
     } catch (error) {
-      await blob.close();
+      await giveUp(blob, error);
       throw error;
     }
   }
 
-  async #tend(remote: RemoteBlob, trace: Awaited<ReturnType<TraceFiles['read']>> | TraceRecorder): Promise<void> {
+  async #tend(remote: RemoteBlob, trace: readonly TraceRecord[] | TraceRecorder): Promise<void> {
     const { clock, traces, traceMs, layers, completeAfterMs, completeUpToBytes } = this.#options;
     const { signal } = this.#end;
     if (trace instanceof TraceRecorder) {
       await clock.sleep(traceMs, signal);
       await traces.write(remote.digest, trace.finish());
-    } else if (trace !== undefined) {
-      const blob = await layers.open(remote, { priority: 'background' });
-      try {
-        await replayTrace(trace, [blob], signal);
-      } finally {
-        await blob.close();
-      }
-    }
+    } else await this.#replay(remote, trace);
     if (completeAfterMs === undefined || remote.size > completeUpToBytes || layers.isVerified(remote.digest)) return;
     await clock.sleep(completeAfterMs, signal);
     await this.#complete(remote);
+  }
+
+  /** It is a hint: guests ask for themselves what does not come in this way. */
+  async #replay(remote: RemoteBlob, trace: readonly TraceRecord[]): Promise<void> {
+    const { signal } = this.#end;
+    const blob = await this.#options.layers.open(remote, { priority: 'background' });
+    try {
+      await replayTrace(trace, [blob], signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#options.log.warn('what a guest will read could not be fetched ahead', { digest: remote.digest, error });
+    } finally {
+      await blob.close();
+    }
   }
 
   /** A registry that is away for a while is asked again, and holds up no other one meanwhile. */

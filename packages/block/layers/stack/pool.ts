@@ -111,6 +111,7 @@ async function openRef(ref: LayerRef): Promise<SealedLayer> {
   try {
     return await openSealedLayer(source, ref);
   } catch (error) {
+    if (error instanceof AenvError && error.code === 'layer_corrupt') await source.distrust?.(0, source.size);
     await source.close();
     if (error instanceof AenvError && error.code === 'layer_corrupt') {
       throw new AenvError('layer_corrupt', `layer ${ref.key}: ${error.message}`, { cause: error });

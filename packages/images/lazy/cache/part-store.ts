@@ -129,6 +129,15 @@ export class PartStore {
     }
   }
 
+  /** A part is not what it should be; unless the whole blob was verified, neither is its checksum. */
+  distrust(part: number): void {
+    const chunk = this.folder.known(chunkOf(part));
+    if (chunk === undefined) return;
+    if (!this.folder.header.verified) chunk.parts.known[part % PARTS_PER_CHUNK] = 0;
+    if (this.has(part)) this.#lost(chunk, part);
+    else this.#options.flusher.note(this.folder, chunk);
+  }
+
   /** Takes everything away, also what is known of it. */
   async clear(): Promise<void> {
     for (const chunk of this.folder.chunks) {

@@ -12,6 +12,8 @@ interface Job {
   priority: Priority;
   started: boolean;
   readonly result: PromiseWithResolvers<Buffer>;
+  /** what has come is kept, and nothing of it is under way any more */
+  readonly done: PromiseWithResolvers<void>;
 }
 
 /** The parts of one blob that are wanted or on their way, each only once. */
@@ -43,12 +45,18 @@ export class BlobQueue {
         this.#queue.raise(this, known);
       return known.result.promise;
     }
-    const job: Job = { part, priority, started: false, result: Promise.withResolvers() };
+    const job: Job = { part, priority, started: false, result: Promise.withResolvers(), done: Promise.withResolvers() };
     // Whoever waits sees the failure; nobody has to wait.
     job.result.promise.catch(() => {});
     this.#jobs.set(part, job);
     this.#queue.add(this, job);
     return job.result.promise;
+  }
+
+  /** Resolves when none of these parts is on its way any more. */
+  async settled(first: number, last: number): Promise<void> {
+    const jobs = [...this.#jobs.values()].filter(({ part, started }) => started && part >= first && part <= last);
+    await Promise.all(jobs.map(({ done }) => done.promise));
   }
 
   /** Resolves when nothing is wanted any more, and what has come is kept. */
@@ -88,7 +96,10 @@ export class BlobQueue {
       // Those that have come already are not changed by this.
       for (const one of jobs) one.result.reject(error);
     } finally {
-      for (const one of jobs) this.#jobs.delete(one.part);
+      for (const one of jobs) {
+        this.#jobs.delete(one.part);
+        one.done.resolve();
+      }
     }
   }
 }

@@ -12,6 +12,7 @@ export class TraceRecorder {
   add(source: BlobSource): BlobSource {
     const layer = this.#sizes.push(source.size) - 1;
     const note = (target: Uint8Array, offset: number) => this.#note(layer, offset, target.length);
+    const distrust = source.distrust?.bind(source);
     return {
       size: source.size,
       readSync: (target, offset) => {
@@ -23,6 +24,7 @@ export class TraceRecorder {
         note(target, offset);
         await source.read(target, offset, signal);
       },
+      ...(distrust === undefined ? {} : { distrust }),
       close: () => source.close(),
     };
   }

@@ -76,11 +76,6 @@ function realPull(): Pull {
     registry: { search, insecure, mirrors, ca, dockerConfig },
     ...{ offlineAfterSeconds: 1, cacheBytes: 2 ** 30, cacheKeepFreeBytes: 0 },
   };
-  const { search, insecure, mirrors, ca, dockerConfig } = config;
-  const sources = {
-    registry: { search, insecure, mirrors, ca, dockerConfig },
-    ...{ offlineAfterSeconds: 1, cacheBytes: 2 ** 30, cacheKeepFreeBytes: 0 },
-  };
   return createPull(
     { registry: config },
     {
