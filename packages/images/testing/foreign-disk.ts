@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, open, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { run } from '@aenv/platform/process/run.ts';
-import { RawDisk } from '../ext4/raw-disk.ts';
 import type { TestFile } from './ext4.ts';
+import { RawDisk } from './raw-disk.ts';
 
 /**
  * An ext4 file system that mke2fs(8) has made, with large folders as hash trees.
