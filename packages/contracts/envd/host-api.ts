@@ -1,3 +1,5 @@
+import type { RestoreEvent } from './restore-api.ts';
+
 /**
  * The part of envd that only the host may use. The proxy answers 404 for these paths from outside, and envd itself asks
  * for the host secret: the first POST /init sets it, before any user code runs; every later call must bring it.
@@ -6,6 +8,12 @@ export const HOST_SECRET_HEADER = 'x-aenv-host-secret';
 
 /** Answer header of POST /init: the guest's /proc/sys/kernel/random/boot_id. */
 export const BOOT_ID_HEADER = 'x-aenv-boot-id';
+
+/** Answer header of POST /init: what each of its steps took, in the form of Server-Timing (W3C), in `ms`. */
+export const STEPS_HEADER = 'server-timing';
+
+/** The steps of POST /init, in their order; `access` is secret, token and variables. */
+export const INIT_STEPS = ['time', 'entropy', 'drives', 'access', 'identity', 'network'] as const;
 
 /** Paths of envd that must never be reachable through the proxy. */
 export const HOST_ONLY_PATHS: readonly string[] = [
@@ -17,6 +25,7 @@ export const HOST_ONLY_PATHS: readonly string[] = [
   '/fsthaw',
   '/upgrade',
   '/observe',
+  '/hooks',
 ];
 
 /**
@@ -35,8 +44,15 @@ export interface InitRequest {
   readonly sandboxId?: string;
   readonly templateId?: string;
   readonly hostname?: string;
+  /** 32 hexadecimal digits for /etc/machine-id; absent keeps what is there */
+  readonly machineId?: string;
   /** 32 bytes of host entropy, base64, credited to the guest's kernel */
   readonly seed?: string;
+  /**
+   * The guest continues a captured one: connections from outside, which are of somebody else's past, are broken. All
+   * programs stand still until POST /unfreeze.
+   */
+  readonly event?: RestoreEvent;
   /**
    * From now on the host secret: a guest that continues a captured one gets its own. The call brings the one before, or,
    * when it is repeated because its answer was lost, already this one.

@@ -4,7 +4,7 @@ export const GUEST_LAYOUT = {
   runDir: '/run/aenv',
   /** mount point of the read-only tools drive */
   toolsDir: '/run/aenv/tools',
-  /** the static multi-call program: applets spawn, xattr, watch, clock, reseed, mount */
+  /** the static multi-call program: applets spawn, xattr, watch, clock, restore, mount */
   native: '/run/aenv/tools/bin/aenv-guest',
   /** envd's state that must survive its restart (mode 0600): host secret, tokens, defaults */
   stateFile: '/run/aenv/envd.json',

@@ -1,4 +1,5 @@
 import type { GuestDrive, InitRequest } from '@aenv/contracts/envd/host-api.ts';
+import { RESTORE_EVENTS, type RestoreEvent } from '@aenv/contracts/envd/restore-api.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { isRecord, isStringMap } from './state.ts';
 
@@ -9,6 +10,7 @@ const TEXT_FIELDS = [
   'sandboxId',
   'templateId',
   'hostname',
+  'machineId',
   'seed',
   'hostSecret',
 ] as const;
@@ -27,6 +29,10 @@ export function parseInitRequest(body: unknown): InitRequest {
     if (typeof value !== 'string') throw new AenvError('invalid_request', `${field} must be a string`);
     request[field] = value;
   }
+  if (request.machineId !== undefined && !/^[0-9a-f]{32}$/.test(String(request.machineId))) {
+    throw new AenvError('invalid_request', 'machineId must have 32 hexadecimal digits');
+  }
+  if (body.event !== undefined && body.event !== null) request.event = parseEvent(body.event);
   if (body.capture !== undefined && body.capture !== null) {
     if (typeof body.capture !== 'boolean') throw new AenvError('invalid_request', 'capture must be true or false');
     request.capture = body.capture;
@@ -64,13 +70,20 @@ function isDrive(value: unknown): value is GuestDrive {
   );
 }
 
+/** @throws AenvError `invalid_request` */
+export function parseEvent(value: unknown): RestoreEvent {
+  const event = RESTORE_EVENTS.find((known) => known === value);
+  if (event === undefined) throw new AenvError('invalid_request', `event must be one of ${RESTORE_EVENTS.join(', ')}`);
+  return event;
+}
+
 /**
- * RFC 3339 to the argument of `clock set`: seconds since the epoch, with the fraction as it is written.
+ * RFC 3339 to seconds since the epoch, as a decimal number with nine digits after the point.
  * @throws AenvError `invalid_request`
  */
-export function parseTimestamp(text: string): { readonly seconds: number; readonly nanoseconds: number } {
+export function parseTimestamp(text: string): string {
   const match = /^(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(?:\.(\d{1,9})\d*)?([Zz]|[+-]\d\d:\d\d)$/.exec(text);
   const ms = match === null ? Number.NaN : Date.parse(`${match[1]}${match[3]}`);
   if (!Number.isFinite(ms) || ms < 0) throw new AenvError('invalid_request', 'timestamp must be an RFC 3339 time');
-  return { seconds: ms / 1000, nanoseconds: Number((match?.[2] ?? '').padEnd(9, '0')) };
+  return `${ms / 1000}.${(match?.[2] ?? '').padEnd(9, '0')}`;
 }

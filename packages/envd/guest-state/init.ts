@@ -1,5 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { BOOT_ID_HEADER, HOST_SECRET_HEADER, type InitRequest } from '@aenv/contracts/envd/host-api.ts';
+import {
+  BOOT_ID_HEADER,
+  HOST_SECRET_HEADER,
+  type INIT_STEPS,
+  type InitRequest,
+  STEPS_HEADER,
+} from '@aenv/contracts/envd/host-api.ts';
 import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { equalSecrets, header } from '../server/access.ts';
@@ -14,6 +20,22 @@ const BODY_MAX = 1024 * 1024;
 // 32 bytes in hex or base64; the lower limit only keeps out what cannot be a secret.
 const SECRET_MIN = 16;
 const SECRET_MAX = 512;
+
+/** What the steps of one call took, as a header shows it. */
+class Steps {
+  readonly #taken: string[] = [];
+
+  async time<T>(step: (typeof INIT_STEPS)[number], work: () => T | Promise<T>): Promise<T> {
+    const begin = performance.now();
+    const result = await work();
+    this.#taken.push(`${step};dur=${(performance.now() - begin).toFixed(1)}`);
+    return result;
+  }
+
+  toString(): string {
+    return this.#taken.join(', ');
+  }
+}
 
 /** POST /init: the host tells this guest who it is and who may use it. Calls are served one after the other. */
 export class InitHandler {
@@ -32,19 +54,22 @@ export class InitHandler {
   }
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const arrived = performance.now();
+    const arrived = process.hrtime.bigint();
     const secret = this.#claim(request);
     const init = parseInitRequest(await readJson(request, BODY_MAX));
     if (init.hostSecret !== undefined && !isSecret(init.hostSecret)) {
       throw new AenvError('invalid_request', `hostSecret must have ${SECRET_MIN} to ${SECRET_MAX} characters`);
     }
-    const turn = this.#last.then(() => this.#apply(secret, init, arrived));
+    const steps = new Steps();
+    const call = { secret, init, arrived, steps, port: request.socket.remotePort ?? 0 };
+    const turn = this.#last.then(() => this.#apply(call));
     this.#last = turn.catch(() => {});
     await turn;
     if (init.capture === true) await this.#warmUp();
     sendEmpty(response, {
       'x-envd-version': ENVD_VERSION,
-      ...(init.capture === true ? {} : { [BOOT_ID_HEADER]: await this.#system.bootId() }),
+      [STEPS_HEADER]: String(steps),
+      ...(init.capture === true ? {} : { [BOOT_ID_HEADER]: this.#system.bootId() }),
     });
   }
 
@@ -65,38 +90,56 @@ export class InitHandler {
     return given;
   }
 
-  async #apply(secret: string, init: InitRequest, arrived: number): Promise<void> {
+  async #apply({ secret, init, arrived, steps, port }: Call): Promise<void> {
     const before = this.#state.current;
     // Two first calls at once: the second one has waited, and the secret is set by now.
     if (before.hostSecret !== undefined && !equalSecrets(secret, before.hostSecret)) throw notHost();
+    const { timestamp, seed, drives, event, machineId } = init;
     // Time and entropy are what a clone must not run without, so a failure here fails the call.
-    if (init.timestamp !== undefined) await this.#setClock(init.timestamp, arrived);
-    if (init.seed !== undefined) await this.#system.reseed(Buffer.from(init.seed, 'base64'));
-    if (init.drives !== undefined) await this.#system.mountDrives(init.drives);
-    const state = merge(before, secret, init);
-    this.#state.save(state);
-    if (state.sandboxId !== undefined && (state.sandboxId !== before.sandboxId || state.hostname !== before.hostname)) {
-      await this.#setIdentity(state, state.sandboxId);
+    if (timestamp !== undefined) {
+      const time = { seconds: parseTimestamp(timestamp), at: arrived };
+      await steps.time('time', () => this.#system.setClock(time));
     }
-  }
-
-  async #setClock(timestamp: string, arrived: number): Promise<void> {
-    const { seconds, nanoseconds } = parseTimestamp(timestamp);
-    const elapsed = Math.round((performance.now() - arrived) * 1e6);
-    const total = BigInt(seconds) * 1_000_000_000n + BigInt(nanoseconds + elapsed);
-    const fraction = String(total % 1_000_000_000n).padStart(9, '0');
-    await this.#system.setClock(`${total / 1_000_000_000n}.${fraction}`);
+    if (seed !== undefined) await steps.time('entropy', () => this.#system.reseed(Buffer.from(seed, 'base64')));
+    if (drives !== undefined) await steps.time('drives', () => this.#system.mountDrives(drives));
+    const state = merge(before, secret, init);
+    await steps.time('access', () => this.#state.save(state));
+    const { sandboxId } = state;
+    const renamed = sandboxId !== before.sandboxId || state.hostname !== before.hostname || machineId !== undefined;
+    if (sandboxId !== undefined && renamed) {
+      await steps.time('identity', () => this.#setIdentity(state, sandboxId, machineId));
+    }
+    if (event !== undefined) await steps.time('network', () => this.#disconnect(port));
   }
 
   /** A root file system that takes no files still makes a sandbox that runs. */
-  async #setIdentity(state: GuestState, sandboxId: string): Promise<void> {
-    const identity = { hostname: state.hostname ?? sandboxId, sandboxId, templateId: state.templateId };
+  #setIdentity(state: GuestState, sandboxId: string, machineId: string | undefined): void {
+    const { hostname = sandboxId, templateId } = state;
     try {
-      await this.#system.setIdentity(identity);
+      this.#system.setIdentity({ hostname, sandboxId, templateId, machineId });
     } catch (error) {
       this.#log('warn', 'setting the identity failed in part', { error: describeError(error) });
     }
   }
+
+  /** Connections that cannot be broken end by themselves, only later. */
+  async #disconnect(keepPort: number): Promise<void> {
+    try {
+      await this.#system.disconnect(keepPort);
+    } catch (error) {
+      this.#log('warn', 'connections from before could not be broken', { error: describeError(error) });
+    }
+  }
+}
+
+interface Call {
+  readonly secret: string;
+  readonly init: InitRequest;
+  /** nanoseconds of CLOCK_MONOTONIC */
+  readonly arrived: bigint;
+  readonly steps: Steps;
+  /** the host's, of the connection that the call came by */
+  readonly port: number;
 }
 
 function isSecret(text: string): boolean {
@@ -108,15 +151,8 @@ function notHost(): AenvError {
 }
 
 function merge(before: GuestState, hostSecret: string, init: InitRequest): GuestState {
-  const {
-    accessToken,
-    timestamp: _timestamp,
-    seed: _seed,
-    capture: _capture,
-    drives: _drives,
-    envVars,
-    ...fields
-  } = init;
+  const { accessToken, timestamp: _timestamp, seed: _seed, capture: _capture, envVars, ...more } = init;
+  const { event: _event, machineId: _machineId, drives: _drives, ...fields } = more;
   const { accessToken: token, ...rest } = before;
   const next = accessToken === undefined ? token : (accessToken ?? undefined);
   return {

@@ -1,25 +1,23 @@
 import { isUtf8 } from 'node:buffer';
 import { constants } from 'node:os';
-import { type AppletAnswer, XattrApplet } from './applet.ts';
+import { type AppletAnswer, ResidentApplet } from '../native/applet.ts';
 import { METADATA_PREFIX, type Metadata } from './metadata.ts';
 
 /**
  * Metadata and other attributes of files, through one native process for all of them: JavaScript has no calls for
- * xattr(7), and a process for each file would make a large listing slow. The process is started when it is first needed,
- * and again when somebody has ended it.
+ * xattr(7), and a process for each file would make a large listing slow.
  */
 export class Attributes {
-  readonly #native: string;
-  #applet: XattrApplet | undefined;
+  readonly #applet: ResidentApplet;
 
   /** @param native path of the native program */
   constructor(native: string) {
-    this.#native = native;
+    this.#applet = new ResidentApplet(native, 'xattr');
   }
 
   /** Starts the process ahead of its first use. */
   warmUp(): void {
-    this.#running();
+    this.#applet.warmUp();
   }
 
   /**
@@ -29,7 +27,7 @@ export class Attributes {
    */
   async read(paths: readonly (string | Buffer)[]): Promise<(Metadata | undefined)[]> {
     try {
-      const answers = await this.#running().ask(paths.map((path) => [command('get', path)]));
+      const answers = await this.#applet.ask(paths.map((path) => [command('get', path)]));
       return answers.map(({ pairs }) => (pairs.length === 0 ? undefined : toMetadata(pairs)));
     } catch {
       // The process was ended: a description without metadata is better than none.
@@ -48,7 +46,7 @@ export class Attributes {
       METADATA_PREFIX + key,
       value,
     ]);
-    for (const { errno } of await this.#running().ask(requests)) {
+    for (const { errno } of await this.#applet.ask(requests)) {
       if (errno === constants.errno.ENOTSUP) return false;
       if (errno !== 0) throw systemError('setxattr', errno);
     }
@@ -60,24 +58,12 @@ export class Attributes {
    * @throws the error of the system call
    */
   async copy(from: Buffer, to: Buffer): Promise<void> {
-    const [answer] = await this.#running().ask([[command('copy', from), to]]);
+    const [answer] = await this.#applet.ask([[command('copy', from), to]]);
     if (answer !== undefined && answer.errno !== 0) throw systemError('copy of attributes', answer.errno);
   }
 
-  async close(): Promise<void> {
-    this.#applet?.close();
-    await this.#applet?.ended;
-  }
-
-  #running(): XattrApplet {
-    if (this.#applet === undefined) {
-      const applet = new XattrApplet(this.#native);
-      this.#applet = applet;
-      void applet.ended.then(() => {
-        if (this.#applet === applet) this.#applet = undefined;
-      });
-    }
-    return this.#applet;
+  close(): Promise<void> {
+    return this.#applet.close();
   }
 }
 

@@ -5,10 +5,10 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
+import { Applet } from '../native/applet.ts';
 import { type TestEnvd, testEnvd } from '../testing/envd.ts';
 import { nativeForTests } from '../testing/native.ts';
 import { unary } from '../testing/rpc-client.ts';
-import { XattrApplet } from './applet.ts';
 import { Attributes } from './attributes.ts';
 import { metadataOf } from './metadata.ts';
 
@@ -141,7 +141,7 @@ test('somebody kills the process that serves attributes: descriptions go on, the
 });
 
 test('a file system that does not answer holds nobody up for ever', async () => {
-  const applet = new XattrApplet(nativeForTests(), 200);
+  const applet = new Applet(nativeForTests(), 'xattr', 200);
   assert.equal((await applet.ask([['get /']]))[0]?.errno, 0);
   const pids = execFileSync('ps', ['-o', 'pid=,args=', '--ppid', String(process.pid)], { encoding: 'utf8' });
   const [last = ''] = pids

@@ -38,6 +38,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   const rpc = loadOnce(async () => (await import('../rpc/load.ts')).loadRpc(context));
   const init = new InitHandler(state, options.system, options.log, async () => {
     attributes.warmUp();
+    options.system.warmUp();
     await rpc();
   });
   const server = createServer(
@@ -66,7 +67,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeAllConnections();
       watchers.close();
-      await Promise.all([processes.close(), attributes.close(), closed]);
+      await Promise.all([processes.close(), attributes.close(), options.system.close(), closed]);
     },
   };
 }

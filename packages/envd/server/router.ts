@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ARCHIVE_PATH } from '@aenv/contracts/envd/archive.ts';
 import { type GuestReport, OBSERVE_PATH } from '@aenv/contracts/envd/host-api.ts';
+import { FREEZE_PATH, HOOKS_PATH, UNFREEZE_PATH } from '@aenv/contracts/envd/restore-api.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { InitHandler } from '../guest-state/init.ts';
+import { RestoreHandler } from '../guest-state/restore.ts';
 import type { RpcServer } from '../rpc/server.ts';
 import type { MetricsSource } from '../system/metrics.ts';
 import { requireToken } from './access.ts';
@@ -85,9 +87,22 @@ function createRoutes({ context, init, metrics, hostMetrics }: RouterParts): Rea
     const report = { ...context.processes.journal.since(url.searchParams.get('after') ?? ''), metrics: load };
     sendJson(response, 200, report satisfies GuestReport);
   };
+  const restore = new RestoreHandler(context);
+  const forHost = (handler: Handler): Route => ({
+    open: true,
+    methods: {
+      POST: (request, response, url) => {
+        init.requireHost(request);
+        return handler(request, response, url);
+      },
+    },
+  });
   return new Map<string, Route>([
     ['/health', { open: true, methods: { GET: alive, HEAD: alive } }],
     ['/init', { open: true, methods: { POST: (request, response) => init.handle(request, response) } }],
+    [FREEZE_PATH, forHost((request, response) => restore.freeze(request, response))],
+    [UNFREEZE_PATH, forHost((request, response) => restore.unfreeze(request, response))],
+    [HOOKS_PATH, forHost((request, response) => restore.hooks(request, response))],
     [OBSERVE_PATH, { open: true, methods: { GET: observe } }],
     ['/metrics', { methods: { GET: async (_, response) => sendJson(response, 200, await metrics.read()) } }],
     ['/envs', { methods: { GET: (_, response) => sendJson(response, 200, environmentOf(context)) } }],

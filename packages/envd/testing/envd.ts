@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type GuestDrive, HOST_SECRET_HEADER, type InitRequest } from '@aenv/contracts/envd/host-api.ts';
-import type { GuestSystem } from '../guest-state/guest-system.ts';
+import type { GuestSystem, HostTime } from '../guest-state/guest-system.ts';
 import type { Identity } from '../guest-state/identity.ts';
 import { DEFAULT_PROCESS_TABLE } from '../process/process-table.ts';
 import { type Envd, startEnvd } from '../server/envd.ts';
@@ -13,27 +13,36 @@ export const TEST_SECRET = 'a'.repeat(64);
 
 /** What /init did to the guest, instead of doing it to this host. */
 export interface RecordedSystem extends GuestSystem {
-  readonly clocks: string[];
+  readonly clocks: HostTime[];
   readonly seeds: Uint8Array[];
   readonly identities: Identity[];
   readonly drives: GuestDrive[];
+  /** what else it was told, in words */
+  readonly told: string[];
 }
 
 export function recordedSystem(): RecordedSystem {
-  const clocks: string[] = [];
+  const clocks: HostTime[] = [];
   const seeds: Uint8Array[] = [];
   const identities: Identity[] = [];
   const drives: GuestDrive[] = [];
+  const told: string[] = [];
   return {
+    told,
     clocks,
     seeds,
     identities,
     drives,
-    setClock: async (seconds) => void clocks.push(seconds),
-    reseed: async (seed) => void seeds.push(seed),
-    setIdentity: async (identity) => void identities.push(identity),
     mountDrives: async (some) => void drives.push(...some),
-    bootId: async () => '00000000-0000-4000-8000-000000000000',
+    setClock: async (time) => void clocks.push(time),
+    reseed: async (seed) => void seeds.push(seed),
+    disconnect: async (port) => void told.push(`disconnect all but ${port}`),
+    freeze: async () => told.push('freeze') > 0,
+    thaw: async () => void told.push('thaw'),
+    setIdentity: (identity) => void identities.push(identity),
+    bootId: () => '00000000-0000-4000-8000-000000000000',
+    warmUp: () => {},
+    close: async () => {},
   };
 }
 

@@ -15,9 +15,10 @@ const SUITE = 'bookworm';
 const METAPACKAGE = 'linux-image-cloud-amd64';
 /**
  * The devices that both VMMs offer a guest, and the file system of the tools drive; ext4 is built in. No virtio_rng: the
- * kernel seeds itself from the processor at boot, and the host sends a seed before any user code runs.
+ * kernel seeds itself from the processor at boot, and the host sends a seed before any user code runs. With tcp_diag the guest
+ * breaks connections of the machine that it continues.
  */
-const MODULES = ['virtio_mmio', 'virtio_blk', 'virtio_net', 'erofs'];
+const MODULES = ['virtio_mmio', 'virtio_blk', 'virtio_net', 'erofs', 'tcp_diag'];
 
 const FILES = { vmlinux: 0o644, 'modules.cpio': 0o644 };
 

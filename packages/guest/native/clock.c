@@ -1,7 +1,4 @@
-/*
- * clock set SECONDS.NANOSECONDS   steps CLOCK_REALTIME
- * clock tsc-khz                   prints the rate of this machine's TSC in kHz
- */
+/* clock tsc-khz   Prints the rate of this machine's TSC in kHz; it is run on the host. */
 #define _GNU_SOURCE
 #include "native.h"
 
@@ -9,35 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-/* "1764429000.012345678"; the fraction is optional and has 1..9 digits. */
-static int parse_time(const char *text, struct timespec *out)
-{
-	int64_t seconds = 0;
-	long nanoseconds = 0, unit = 1000000000;
-	const char *p = text;
-
-	for (; *p >= '0' && *p <= '9'; p++) {
-		if (p - text >= 12)
-			return -1;
-		seconds = seconds * 10 + (*p - '0');
-	}
-	if (p == text)
-		return -1;
-	if (*p == '.') {
-		for (p++; *p >= '0' && *p <= '9' && unit > 1; p++) {
-			unit /= 10;
-			nanoseconds += (*p - '0') * unit;
-		}
-		if (unit == 1000000000)
-			return -1;
-	}
-	if (*p != '\0')
-		return -1;
-	out->tv_sec = seconds;
-	out->tv_nsec = nanoseconds;
-	return 0;
-}
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
@@ -85,16 +53,8 @@ static int tsc_khz(void)
 
 int clock_main(int argc, char **argv)
 {
-	struct timespec time;
-
 	if (argc == 2 && strcmp(argv[1], "tsc-khz") == 0)
 		return tsc_khz();
-	if (argc == 3 && strcmp(argv[1], "set") == 0 && parse_time(argv[2], &time) == 0) {
-		if (clock_settime(CLOCK_REALTIME, &time) == 0)
-			return 0;
-		perror("clock: clock_settime");
-		return 1;
-	}
-	fputs("usage: clock set SECONDS[.NANOSECONDS] | clock tsc-khz\n", stderr);
+	fputs("usage: clock tsc-khz\n", stderr);
 	return EXIT_USAGE;
 }

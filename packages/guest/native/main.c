@@ -18,7 +18,7 @@ static const struct {
 	{ "xattr", xattr_main, false },
 	{ "watch", watch_main, false },
 	{ "clock", clock_main, false },
-	{ "reseed", reseed_main, false },
+	{ "restore", restore_main, false },
 	{ "mount", mount_main, false },
 };
 
@@ -45,6 +45,6 @@ int main(int argc, char **argv)
 			join_user_cgroup();
 		return applets[i].main(argc - 1, argv + 1);
 	}
-	fputs("usage: aenv-guest spawn|xattr|watch|clock|reseed|mount ...\n", stderr);
+	fputs("usage: aenv-guest spawn|xattr|watch|clock|restore|mount ...\n", stderr);
 	return EXIT_USAGE;
 }

@@ -8,7 +8,7 @@
 
 int init_main(int argc, char **argv);
 int clock_main(int argc, char **argv);
-int reseed_main(int argc, char **argv);
+int restore_main(int argc, char **argv);
 int spawn_main(int argc, char **argv);
 int xattr_main(int argc, char **argv);
 int watch_main(int argc, char **argv);

@@ -208,6 +208,15 @@ export const ConfigSchema = z.strictObject({
       bootAttempts: key(integer(1, 10), 3, { kind: 'integer', meaning: 'boots that are tried before a create fails' }),
     })
     .prefault({}),
+  restore: z
+    .strictObject({
+      hooksSeconds: key(integer(1, 3600), 10, {
+        kind: 'integer',
+        meaning:
+          'time for all hooks of a guest together (`/etc/aenv/on-resume.d`, `/etc/aenv/on-fork.d`), in seconds; what runs then is killed',
+      }),
+    })
+    .prefault({}),
   proxy: z
     .strictObject({
       domains: key(z.array(domain), [], {

@@ -2,7 +2,6 @@ import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
-import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import { createNetwork } from '@aenv/network/network.ts';
 import { systemClock } from '@aenv/platform/clock/clock.ts';
 import { writeDurable } from '@aenv/platform/files/durable.ts';
@@ -32,6 +31,7 @@ import { readAvailableMemory } from '../sandboxes/limits/memory.ts';
 import { ConsoleTail } from '../sandboxes/observe/console-tail.ts';
 import { askGuestOverTcp } from '../sandboxes/observe/guest-report.ts';
 import { Observatory } from '../sandboxes/observe/observatory.ts';
+import { createCapturedGuests } from '../sandboxes/restoring/captured-guests.ts';
 import { Sandboxes } from '../sandboxes/service.ts';
 import { NodeCheckpoints } from '../snapshots/checkpoints.ts';
 import { collectSnapshots } from '../snapshots/collector.ts';
@@ -70,8 +70,8 @@ export interface Daemon {
 }
 
 const TEAM = 'default';
-/** How long a guest may take to set its clock after it stood still. */
-const CLOCK_MS = 10_000;
+/** How long a guest that is continued may take to answer; this is for a host that is overloaded. */
+const RESTORED_GUEST_MS = 30_000;
 const COLLECT_MS = 300_000;
 
 /**
@@ -169,13 +169,11 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   });
   taken.add(() => observatory.close());
   const { bootAttempts, bootTimeoutMs } = config.vmm;
+  const guests = createCapturedGuests(envdOverTcp(clock), log);
   const checkpoints = new NodeCheckpoints({
     ...{ repository, volumes, host: vms.host, boot: vms.boot },
     space: new DiskSpace({ folder: folders.home, keepFreeBytes: config.storage.keepFreeBytes }),
-    async setClock(address, hostSecret) {
-      const envd = envdOverTcp(clock)({ address, port: ENVD_PORT });
-      await envd.init({}, [hostSecret], AbortSignal.timeout(CLOCK_MS));
-    },
+    guests,
   });
   const places = { driver: vms.driver, vmDir: folders.vms, serialLogs };
   const launch = createLaunch({
@@ -184,10 +182,11 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     bootVm: createBootVm({ ...places, attempts: bootAttempts, timeoutMs: bootTimeoutMs, log }),
     connectEnvd: envdOverTcp(clock),
     startService: createStartService({ clock }),
+    restoreLimits: { guestMs: RESTORED_GUEST_MS, hooksMs: config.restore.hooksSeconds * 1000 },
   });
   const capturing = AbortSignal.any([signal, building.signal]);
   const startPoints = createStartPoints({
-    ...{ config, vms, launch, volumes, repository, uses, clock, log, signal: capturing },
+    ...{ config, vms, launch, guests, volumes, repository, uses, clock, log, signal: capturing },
   });
   taken.add(() => startPoints.close());
   const adopted = await adoptAll(

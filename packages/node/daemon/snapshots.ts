@@ -6,6 +6,7 @@ import type { AssetUses } from '../assets/contract.ts';
 import { assetPlaces } from '../assets/places.ts';
 import type { Config } from '../config/schema.ts';
 import type { Launch, StartPoint } from '../sandboxes/launch/launch.ts';
+import type { CapturedGuests } from '../sandboxes/restoring/captured-guests.ts';
 import type { SnapshotRepository } from '../snapshots/contract.ts';
 import { openSnapshotRepository } from '../snapshots/repository/repository.ts';
 import type { Template } from '../templates/contract.ts';
@@ -29,6 +30,7 @@ export interface StartPointsOptions {
   readonly config: Config;
   readonly vms: Vms;
   readonly launch: Launch;
+  readonly guests: CapturedGuests;
   readonly volumes: BlockStore;
   readonly repository: SnapshotRepository;
   readonly uses: AssetUses;
@@ -52,14 +54,14 @@ export interface StartPoints {
 }
 
 export function createStartPoints(options: StartPointsOptions): StartPoints {
-  const { config, vms, launch, volumes, repository, uses, clock, log } = options;
+  const { config, vms, launch, guests, volumes, repository, uses, clock, log } = options;
   const closing = new AbortController();
   const signal = AbortSignal.any([options.signal, closing.signal]);
   const { kind, build, cpu } = vms.host;
   const machines = new Machines({
     folder: assetPlaces(config.assets).machines,
     build: createMachineBuilder({
-      ...{ launch, volumes, useGuest: useGuestOverTcp, clock, log },
+      ...{ launch, guests, volumes, useGuest: useGuestOverTcp, clock, log },
       facts: { vmm: { kind, build }, cpu, ...vms.boot },
     }),
     platform: JSON.stringify([vms.host, vms.boot, vms.parts]),
@@ -68,7 +70,7 @@ export function createStartPoints(options: StartPointsOptions): StartPoints {
   return {
     async of(template) {
       const id = config.templates.capture ? await machines.of(template) : undefined;
-      if (id !== undefined) return { kind: 'checkpoint', id };
+      if (id !== undefined) return { kind: 'checkpoint', id, event: 'create' };
       return { kind: 'disk', disk: { kind: 'layers', layers: diskLayers(template.source) } };
     },
     idsOf: (templates) => templates.map((template) => machines.idOf(template)),

@@ -32,8 +32,9 @@ test('a create hands out id and token, tells envd who it is, and is logged once 
   assert.equal(lines[0]?.fields.bootId, f.ledger.sandboxes.get(view.sandboxId)?.bootId);
   assert.deepEqual(Object.keys(lines[0]?.fields.ms as object).sort(), [
     'guest',
-    'init',
     'queue',
+    'settle',
+    'settle.time',
     'slot',
     'total',
     'vm',

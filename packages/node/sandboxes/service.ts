@@ -309,7 +309,7 @@ export class Sandboxes implements SandboxService {
     this.#metrics.observeStates(this.routes);
     let view: SandboxView;
     try {
-      const from = { kind: 'checkpoint', id: checkpoint.id } as const;
+      const from = { kind: 'checkpoint', id: checkpoint.id, event: 'resume' } as const;
       view = await this.#starting.start(live, {
         ...{ was: 'resuming', from, init: {} },
         endAt: this.#inSeconds(Math.max(timeoutSeconds, (checkpoint.leftMs ?? 0) / 1000)),

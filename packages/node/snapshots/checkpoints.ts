@@ -8,6 +8,7 @@ import type {
   Machine,
   OpenCheckpoint,
 } from '../sandboxes/checkpoints/contract.ts';
+import type { CapturedGuests } from '../sandboxes/restoring/captured-guests.ts';
 import type { BootArtefact, HostFacts, SnapshotRepository } from './contract.ts';
 import type { DiskSpace } from './disk-space.ts';
 import { checkpointOf, diskOf, driveSnapshot, drivesOf, snapshotState } from './disk-state.ts';
@@ -16,8 +17,7 @@ export interface CheckpointsOptions {
   readonly repository: SnapshotRepository;
   readonly volumes: BlockStore;
   readonly space: DiskSpace;
-  /** tells a guest the time */
-  readonly setClock: (address: string, hostSecret: string) => Promise<void>;
+  readonly guests: Pick<CapturedGuests, 'freeze' | 'release'>;
   /** what VMs run on here */
   readonly host: HostFacts;
   /** what VMs boot here */
@@ -55,6 +55,7 @@ export class NodeCheckpoints implements Checkpoints {
     await using undo = new Rollback();
     await using draft = await repository.begin({ id, memoryBase: vm.record.memoryBase, memoryMb });
     await allEnded(disks.map((disk) => disk.volume.prepareSnapshot()));
+    await this.#options.guests.freeze(machine.address, request.envd.hostSecret);
     await vm.pause();
     for (const { name } of disks) undo.add(() => volumes.removeSnapshot(name));
     await vm.capture(draft);
@@ -73,8 +74,7 @@ export class NodeCheckpoints implements Checkpoints {
 
   async goOn({ vm, address }: Machine, hostSecret: string): Promise<void> {
     await vm.resume();
-    // A guest that does not answer now has a late clock; it is no reason to give it up.
-    await this.#options.setClock(address, hostSecret).catch(() => {});
+    await this.#options.guests.release(address, hostSecret);
   }
 
   async open(id: string): Promise<OpenCheckpoint> {

@@ -38,8 +38,8 @@ function next(f: Fixture, change: Partial<AdoptionOptions> = {}): AdoptionOption
     kept: new Map(slots.map((slot) => [slot.netns, slot])),
     objection: async () => undefined,
     connectEnvd: ({ address }) => ({
-      waitHealthy: async () => {},
-      init: async () => ({ bootId: bootOf(address), envdVersion: '0.6.13' }),
+      ...host.connectEnvd({ address, port: 0 }),
+      init: async () => ({ bootId: bootOf(address), envdVersion: '0.6.13', steps: {} }),
     }),
     ...change,
   };
@@ -80,6 +80,7 @@ test('one that stood still for a pause goes on, and the half of a checkpoint goe
   await vm?.pause();
   const adopted = await adoptAll(next(f), f.ledger.sandboxes.live());
   assert.deepEqual([adopted.length, vm?.state, f.host.checkpointsOnDisk.size], [1, 'running', 0]);
+  assert.deepEqual(f.host.released, [undefined], 'its programs go on');
   const row = f.ledger.sandboxes.get(sandboxId);
   assert.deepEqual([row?.state, row?.checkpoint], ['running', undefined]);
 });
@@ -94,18 +95,18 @@ const FAULTS: readonly [RegExp, (f: Fixture) => Partial<AdoptionOptions>][] = [
   ],
   [
     /another guest answers/,
-    () => ({
-      connectEnvd: () => ({
-        waitHealthy: async () => {},
-        init: async () => ({ bootId: 'other', envdVersion: '0.6.13' }),
+    (f) => ({
+      connectEnvd: (guest) => ({
+        ...f.host.connectEnvd(guest),
+        init: async () => ({ bootId: 'other', envdVersion: '0.6.13', steps: {} }),
       }),
     }),
   ],
   [
     /does not answer/,
-    () => ({
-      connectEnvd: () => ({
-        waitHealthy: async () => {},
+    (f) => ({
+      connectEnvd: (guest) => ({
+        ...f.host.connectEnvd(guest),
         init: async () => Promise.reject(new Error('envd does not answer')),
       }),
     }),

@@ -99,11 +99,13 @@ async function adopt(options: AdoptionOptions, row: SandboxRecord): Promise<Adop
   if (vm === undefined) throw new Error('its microVM has ended');
   undo.add(() => vm.stop());
 
-  // It may stand still: for a capture that nobody waits for any more. Its clock is set with the same call.
+  // It may stand still, its programs stopped: for a capture that nobody waits for any more.
   await vm.resume();
   const envd = connectEnvd({ address: slot.hostAddress, port: ENVD_PORT });
-  const answer = await envd.init({}, [hostSecret], AbortSignal.timeout(ANSWER_MS));
+  const limit = AbortSignal.timeout(ANSWER_MS);
+  const answer = await envd.init({}, [hostSecret], limit);
   if (answer.bootId !== row.bootId) throw new AenvError('vm_died', 'another guest answers in its place');
+  await envd.unfreeze(hostSecret, undefined, limit);
   const { checkpoint } = row;
   if (checkpoint !== undefined) await options.checkpoints.remove(checkpoint.id);
   const record = ledger.update(row.sandboxId, row.state, { state: 'running', checkpoint: null });

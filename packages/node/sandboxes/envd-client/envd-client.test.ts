@@ -67,7 +67,7 @@ test('init sends the secret and the data, repeats broken and busy answers, retur
   });
   try {
     const answer = await client(port).init({ defaultUser: 'user' }, ['secret'], limit(5_000));
-    assert.deepEqual(answer, { bootId: BOOT_ID, envdVersion: '0.6.13' });
+    assert.deepEqual(answer, { bootId: BOOT_ID, envdVersion: '0.6.13', steps: {} });
     assert.equal(calls, 3);
   } finally {
     server.closeAllConnections();

@@ -1,6 +1,14 @@
-import { BOOT_ID_HEADER, HOST_SECRET_HEADER, type InitRequest } from '@aenv/contracts/envd/host-api.ts';
+import { BOOT_ID_HEADER, HOST_SECRET_HEADER, type InitRequest, STEPS_HEADER } from '@aenv/contracts/envd/host-api.ts';
+import {
+  FREEZE_PATH,
+  HOOKS_PATH,
+  type HookResult,
+  type RestoreEvent,
+  UNFREEZE_PATH,
+} from '@aenv/contracts/envd/restore-api.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
+import { frozenOf, hookCountOf, hookResultsOf, stepsOf } from './answers.ts';
 import { type EnvdAnswer, exchange } from './request.ts';
 
 /** envd of one incarnation, as the host speaks to it. */
@@ -17,12 +25,35 @@ export interface EnvdClient {
    * @throws AenvError `boot_failed` when envd refuses; the signal's reason
    */
   init(request: InitRequest, secrets: readonly string[], signal: AbortSignal): Promise<InitAnswer>;
+  /**
+   * Stops all programs of the guest before a capture. Asked once: a guest that does not do it is captured as it is.
+   * @returns whether all have stopped
+   */
+  freeze(hostSecret: string, signal: AbortSignal): Promise<boolean>;
+  /**
+   * Tells the guest the time, and lets its programs go on; asked until there is an answer.
+   * @returns how many hooks it has for the event
+   * @throws AenvError `restore_failed` when envd refuses; the signal's reason
+   */
+  unfreeze(hostSecret: string, event: RestoreEvent | undefined, signal: AbortSignal): Promise<number>;
+  /**
+   * Runs the hooks of the event. Asked once, since hooks may not be ones that can be repeated.
+   * @param timeoutMs for all of them together
+   * @throws Error when there is no answer; the signal's reason
+   */
+  runHooks(
+    hostSecret: string,
+    request: { readonly event: RestoreEvent; readonly timeoutMs: number },
+    signal: AbortSignal,
+  ): Promise<readonly HookResult[]>;
 }
 
 export interface InitAnswer {
   /** of the guest's kernel; a guest that is about to be captured has none yet */
   readonly bootId?: string;
   readonly envdVersion: string;
+  /** `ms` that the guest took for each of its steps */
+  readonly steps: Readonly<Record<string, number>>;
 }
 
 export interface EnvdAddress {
@@ -37,6 +68,11 @@ const INIT_TIMEOUT_MS = 15_000;
 /** Once the guest has answered, a handshake only fails when it is starved of its core. */
 const INIT_CONNECT_MS = 1_000;
 const INIT_RETRY_MS = 20;
+/** A guest that is not frozen by then is captured as it is. */
+const FREEZE_TIMEOUT_MS = 3_000;
+/** What the answer to hooks may take longer than the hooks. */
+const HOOKS_SPARE_MS = 5_000;
+const HOOKS_ANSWER_BYTES = 1024 * 1024;
 
 /**
  * How to ask the next time, from the time waited so far. A question that is too hasty costs the booting guest some of
@@ -79,14 +115,44 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
     },
 
     async init(request, secrets, signal) {
-      return readInitAnswer(await post(guest, request, secrets, signal));
+      const call = { path: '/init', body: () => ({ ...request, timestamp: now() }) };
+      return readInitAnswer(await post(guest, call, secrets, signal));
+    },
+
+    async freeze(hostSecret, signal) {
+      const answer = await exchange(guest.address, guest.port, {
+        ...{ method: 'POST', path: FREEZE_PATH, headers: { [HOST_SECRET_HEADER]: hostSecret } },
+        ...{ connectTimeoutMs: FREEZE_TIMEOUT_MS, timeoutMs: FREEZE_TIMEOUT_MS, signal },
+      });
+      return frozenOf(answer);
+    },
+
+    async unfreeze(hostSecret, event, signal) {
+      const call = {
+        path: UNFREEZE_PATH,
+        body: () => ({ timestamp: now(), ...(event === undefined ? {} : { event }) }),
+      };
+      return hookCountOf(await post(guest, call, [hostSecret], signal));
+    },
+
+    async runHooks(hostSecret, body, signal) {
+      const answer = await exchange(guest.address, guest.port, {
+        ...{ method: 'POST', path: HOOKS_PATH, headers: { [HOST_SECRET_HEADER]: hostSecret }, body },
+        ...{ connectTimeoutMs: INIT_TIMEOUT_MS, timeoutMs: body.timeoutMs + HOOKS_SPARE_MS },
+        ...{ maxAnswerBytes: HOOKS_ANSWER_BYTES, signal },
+      });
+      return hookResultsOf(answer);
     },
   });
+
+  function now(): string {
+    return new Date(clock.now()).toISOString();
+  }
 
   /** Asks until there is an answer; the call can be repeated. A secret that the guest does not know is left out then. */
   async function post(
     { address, port }: EnvdAddress,
-    body: InitRequest,
+    { path, body }: { readonly path: string; readonly body: () => object },
     secrets: readonly string[],
     signal: AbortSignal,
   ): Promise<EnvdAnswer> {
@@ -97,9 +163,9 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
       try {
         answer = await exchange(address, port, {
           method: 'POST',
-          path: '/init',
+          path,
           headers: { [HOST_SECRET_HEADER]: secrets[next] ?? '' },
-          body: { ...body, timestamp: new Date(clock.now()).toISOString() },
+          body,
           connectTimeoutMs: INIT_CONNECT_MS,
           timeoutMs: INIT_TIMEOUT_MS,
           signal,
@@ -132,7 +198,8 @@ function readInitAnswer(answer: EnvdAnswer): InitAnswer {
   if (typeof envdVersion !== 'string' || !/^\d+\.\d+\.\d+$/.test(envdVersion)) {
     throw new AenvError('boot_failed', 'envd did not tell its version');
   }
-  return { ...(bootId === undefined ? {} : { bootId }), envdVersion };
+  const steps = stepsOf(answer.headers[STEPS_HEADER]);
+  return { ...(bootId === undefined ? {} : { bootId }), envdVersion, steps };
 }
 
 /** Of an error of envd. The text is a guest's: it is read with care. */

@@ -4,7 +4,7 @@ export interface EnvdRequest {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** bytes as they are, anything else as JSON */
+  /** bytes as they are, anything else as JSON; a function is asked when the guest has accepted, not earlier */
   readonly body?: unknown;
   /** limit of `ms` for the TCP handshake */
   readonly connectTimeoutMs: number;
@@ -34,7 +34,6 @@ export function exchange(address: string, port: number, options: EnvdRequest): P
   const { promise, resolve, reject } = Promise.withResolvers<EnvdAnswer>();
   const { signal, maxAnswerBytes = MAX_ANSWER } = options;
   if (signal.aborted) return Promise.reject(signal.reason);
-  const body = encode(options.body);
   const agent = new Agent({ keepAlive: false, maxSockets: 1 });
   const call = request({
     agent,
@@ -42,10 +41,7 @@ export function exchange(address: string, port: number, options: EnvdRequest): P
     port,
     method: options.method,
     path: options.path,
-    headers: {
-      ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
-      ...options.headers,
-    },
+    headers: options.headers ?? {},
   });
 
   const fail = (error: unknown) => {
@@ -73,7 +69,15 @@ export function exchange(address: string, port: number, options: EnvdRequest): P
   call.on('error', fail);
   call.on('socket', (socket) => {
     socket.setNoDelay(true);
-    socket.once('connect', () => clearTimeout(connectTimer));
+    socket.once('connect', () => {
+      clearTimeout(connectTimer);
+      const body = encode(typeof options.body === 'function' ? options.body() : options.body);
+      if (body !== undefined) {
+        call.setHeader('content-length', body.length);
+        if (!call.hasHeader('content-type')) call.setHeader('content-type', 'application/json');
+      }
+      call.end(body);
+    });
   });
   call.on('response', (response) => {
     const chunks: Buffer[] = [];
@@ -88,7 +92,6 @@ export function exchange(address: string, port: number, options: EnvdRequest): P
       resolve({ status: response.statusCode ?? 0, headers: response.headers, text: Buffer.concat(chunks).toString() }),
     );
   });
-  call.end(body);
   return promise;
 }
 

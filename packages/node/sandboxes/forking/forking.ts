@@ -82,7 +82,7 @@ export class Forking {
     } catch (error) {
       if (source.lifecycle.state !== 'running') throw error;
       try {
-        await machine.vm.resume();
+        await checkpoints.goOn(machine, record.hostSecret);
       } catch (reason) {
         await ending.lose(source, `it could not be forked and does not go on: ${reason}`);
       }
@@ -103,7 +103,7 @@ export class Forking {
         const view = await starting.start(live, {
           was: 'creating',
           parent: parent.sandboxId,
-          from: { kind: 'checkpoint', id: checkpoint },
+          from: { kind: 'checkpoint', id: checkpoint, event: 'fork' },
           init: { accessToken: envdAccessToken ?? null, sandboxId: live.id, templateId, hostname: live.id },
         });
         return { view };

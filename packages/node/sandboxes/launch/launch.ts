@@ -1,5 +1,6 @@
 import type { BlockDevice, BlockStore, DiskOrigin } from '@aenv/block/contract.ts';
 import type { InitRequest } from '@aenv/contracts/envd/host-api.ts';
+import type { HookResult, RestoreEvent } from '@aenv/contracts/envd/restore-api.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import type { NetworkSlot } from '@aenv/contracts/vm/slot.ts';
@@ -13,10 +14,9 @@ import type { DriveStart, MachineDrive } from '../drives/contract.ts';
 import { attachDrives, guestDrive, takeDrives } from '../drives/take-drives.ts';
 import type { ConnectEnvd, InitAnswer } from '../envd-client/envd-client.ts';
 import type { GuestService, StartService } from '../guest-service/contract.ts';
+import { type RestoreLimits, restoreGuest } from '../restoring/restore-guest.ts';
+import { settle } from '../restoring/settle.ts';
 import type { Stopwatch } from './phases.ts';
-
-/** A guest that was captured while it ran answers at once, or not at all; this is for a host that is overloaded. */
-const RESTORED_GUEST_MS = 30_000;
 
 /** What of a VM does not depend on the sandbox. */
 export type VmParts = Pick<VmSpec, 'kernel' | 'initramfs' | 'kernelArgs'> & {
@@ -50,12 +50,13 @@ export interface LaunchOptions {
   readonly checkpoints: Pick<Checkpoints, 'open'>;
   readonly startService: StartService;
   readonly vmParts: VmParts;
+  readonly restoreLimits: RestoreLimits;
 }
 
 /** What a start begins with: a disk that is booted, or a captured machine that is continued. */
 export type StartPoint =
   | { readonly kind: 'disk'; readonly disk: DiskOrigin; readonly drives?: readonly DriveStart[] }
-  | { readonly kind: 'checkpoint'; readonly id: string };
+  | { readonly kind: 'checkpoint'; readonly id: string; readonly event: RestoreEvent };
 
 export interface LaunchRequest {
   readonly sandboxId: string;
@@ -73,7 +74,7 @@ export interface LaunchRequest {
   readonly stopwatch: Stopwatch;
   readonly signal: AbortSignal;
   /** told what a crash of this daemon would leave behind, before the guest is waited for */
-  readonly onVmStarted: (parts: Omit<Launched, 'answer'>) => void;
+  readonly onVmStarted: (parts: Omit<Launched, 'answer' | 'hooks'>) => void;
 }
 
 export interface Launched {
@@ -82,6 +83,8 @@ export interface Launched {
   readonly volume: BlockDevice;
   readonly drives: readonly MachineDrive[];
   readonly answer: InitAnswer;
+  /** what came of the hooks of a guest that was continued */
+  readonly hooks: readonly HookResult[];
 }
 
 export type Launch = (request: LaunchRequest) => Promise<Launched>;
@@ -98,7 +101,7 @@ export function createLaunch(options: LaunchOptions): Launch {
     if (from.kind === 'disk') return await boot(options, request, from);
     const checkpoint = await stopwatch.time('open', () => options.checkpoints.open(from.id));
     resources.add(() => checkpoint.close());
-    return await restore(options, request, checkpoint);
+    return await restore(options, request, checkpoint, from.event);
   };
 }
 
@@ -123,7 +126,8 @@ async function boot(
         await stopwatch.time('guest', () => envd.waitHealthy(attempt, alive));
         alive();
         // Part of the attempt: a guest that hangs in its setup is as good as one that hangs in its boot.
-        answer = await stopwatch.time('init', () => envd.init(init, [request.hostSecret], attempt));
+        const secrets = [request.hostSecret];
+        answer = await settle(envd, init, { secrets, stopwatch, signal: attempt });
       },
       signal,
     ),
@@ -135,36 +139,48 @@ async function boot(
     const address = slot.hostAddress;
     await stopwatch.time('service', () => options.startService({ service, vm, address, signal }));
   }
-  return { vm, slot, volume, drives, answer };
+  return { vm, slot, volume, drives, answer, hooks: [] };
 }
 
-/**
- * Continues a captured guest. Time, entropy, the new secret and who it is now come in one call, the first that the guest
- * hears: what runs in it may have run before, but nobody from outside reaches it earlier.
- */
-async function restore(options: LaunchOptions, request: LaunchRequest, checkpoint: OpenCheckpoint): Promise<Launched> {
-  const { resources, stopwatch, signal, hostSecret } = request;
+/** Continues a captured guest: nobody from outside reaches it before it has been brought up to date. */
+async function restore(
+  options: LaunchOptions,
+  request: LaunchRequest,
+  checkpoint: OpenCheckpoint,
+  event: RestoreEvent,
+): Promise<Launched> {
+  const { resources, stopwatch, signal, hostSecret, init } = request;
   const { slot, volume, drives, shape } = await takeParts(options, request, checkpoint.disk, checkpoint.drives);
   const vm = await stopwatch.time('vm', () => options.restoreVm(request.sandboxId, shape, checkpoint.image, signal));
   resources.add(() => vm.stop());
   request.onVmStarted({ slot, volume, drives, vm });
   const envd = options.connectEnvd({ address: slot.hostAddress, port: ENVD_PORT });
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(RESTORED_GUEST_MS)]);
   await vm.resume();
-  const secrets = [checkpoint.hostSecret, hostSecret];
-  const asking = stopwatch.time('init', () => envd.init({ ...request.init, hostSecret }, secrets, limit));
+  const over = new AbortController();
+  const restoring = restoreGuest(
+    envd,
+    {
+      event,
+      init,
+      hostSecret,
+      stopwatch,
+      oldSecret: checkpoint.hostSecret,
+      signal: AbortSignal.any([signal, over.signal]),
+    },
+    options.restoreLimits,
+  );
   const died = vm.exited.then(({ lastLines }) => {
     throw new AenvError('vm_died', `the VM ended while its guest was asked: ${lastLines}`);
   });
   died.catch(() => {});
   try {
-    const answer = await Promise.race([asking, died]);
+    const restored = await Promise.race([restoring, died]);
     await awaitService(options, request, { vm, address: slot.hostAddress });
-    return { vm, slot, volume, drives, answer };
+    return { vm, slot, volume, drives, ...restored };
   } catch (error) {
-    asking.catch(() => {});
+    over.abort(error);
+    restoring.catch(() => {});
     signal.throwIfAborted();
-    if (limit.aborted) throw new AenvError('restore_failed', 'the guest did not answer in time', { cause: error });
     throw error;
   }
 }

@@ -22,6 +22,11 @@ export class Stopwatch {
     }
   }
 
+  /** Writes down what somebody else has timed, in `ms`. */
+  note(phase: string, ms: number): void {
+    this.#phases[phase] = round(ms);
+  }
+
   /** All parts and the `total` since the stopwatch was made. */
   read(): Phases {
     return { ...this.#phases, total: round(this.#now() - this.#begin) };

@@ -1,3 +1,4 @@
+import type { HookResult } from '@aenv/contracts/envd/restore-api.ts';
 import type { EndReason, SandboxState } from '../contract.ts';
 
 /** One look at a running sandbox: sizes in bytes, `at` in `ms` since the epoch by the host's clock. */
@@ -19,7 +20,7 @@ export interface SandboxLogEntry {
   /** `ms` since the epoch; no two entries of a sandbox have the same, so that it serves as a cursor */
   readonly at: number;
   readonly level: LogLevel;
-  /** who says it: lifecycle, process or console */
+  /** who says it: lifecycle, process, hook or console */
   readonly logger: string;
   readonly message: string;
   readonly fields: Readonly<Record<string, string>>;
@@ -40,6 +41,8 @@ export interface LogQuery {
 export interface SandboxObserver {
   created(sandboxId: string, facts: Readonly<Record<string, string>>): void;
   running(guest: ObservedGuest): void;
+  /** What came of its hooks when it was continued. */
+  hooksRan(sandboxId: string, hooks: readonly HookResult[]): void;
   endChanged(sandboxId: string, endAt: Date): void;
   /** It is being ended; nothing may be asked of its guest any more. */
   ending(sandboxId: string): void;

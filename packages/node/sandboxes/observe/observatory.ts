@@ -1,3 +1,4 @@
+import type { HookResult } from '@aenv/contracts/envd/restore-api.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { EndReason, SandboxState } from '../contract.ts';
@@ -11,6 +12,7 @@ import type {
   SandboxObserver,
 } from './contract.ts';
 import type { AskGuest } from './guest-report.ts';
+import { entriesOfHook } from './hook-entries.ts';
 import { LoadSeries } from './load-series.ts';
 import { type ConsoleReader, Observation, RunningGuest } from './observation.ts';
 
@@ -61,6 +63,13 @@ export class Observatory implements SandboxObserver, SandboxObservations {
     observation.guest = running;
     const loop = this.#watch(running, observation).finally(() => this.#loops.delete(loop));
     this.#loops.add(loop);
+  }
+
+  hooksRan(sandboxId: string, hooks: readonly HookResult[]): void {
+    const observation = this.#alive.get(sandboxId);
+    for (const hook of hooks) {
+      for (const entry of entriesOfHook(hook, this.#now())) observation?.log.add(entry);
+    }
   }
 
   endChanged(sandboxId: string, endAt: Date): void {

@@ -93,7 +93,7 @@ test('a VM that dies while it is captured is lost, with nothing left', async () 
   assert.deepEqual(f.host.inventory(), []);
 });
 
-for (const point of ['acquire', 'create', 'attach', 'restore', 'resume', 'init'] as const) {
+for (const point of ['acquire', 'create', 'attach', 'restore', 'resume', 'init', 'unfreeze'] as const) {
   test(`a resume that fails at '${point}' leaves the sandbox paused, and the next one works`, async () => {
     await using f = await fixture();
     const { sandboxId } = await f.sandboxes.create(CREATE);

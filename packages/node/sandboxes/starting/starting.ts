@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
@@ -97,14 +97,16 @@ export class Starting {
   }
 
   #launch(live: LiveSandbox, stopwatch: Stopwatch, request: StartRequest): Promise<Launched> {
-    const { from, init, service } = request;
+    const { from, init, service, was } = request;
     const { record } = live;
+    // Who goes on after a pause is who he was.
+    const machineId = was === 'resuming' ? {} : { machineId: randomUUID().replaceAll('-', '') };
     const { cpuCount, memoryMb, diskSizeMb, hostSecret } = record;
     return this.#options.launch({
       ...{ from, stopwatch, cpuCount, memoryMb, diskSizeMb, hostSecret },
       sandboxId: live.id,
       internet: record.allowInternetAccess !== false,
-      init: { ...init, seed: randomBytes(32).toString('base64') },
+      init: { ...init, ...machineId, seed: randomBytes(32).toString('base64') },
       ...(service === undefined ? {} : { service }),
       resources: live.resources,
       signal: live.startSignal,
@@ -120,7 +122,7 @@ export class Starting {
   #publish(live: LiveSandbox, launched: Launched, stopwatch: Stopwatch, request: StartRequest): SandboxView {
     const { was, endAt, parent } = request;
     const { ledger, sandboxes, metrics, clock, log } = this.#options;
-    const { vm, slot, volume, drives, answer } = launched;
+    const { vm, slot, volume, drives, answer, hooks } = launched;
     const now = clock.now();
     if (answer.bootId === undefined) throw new AenvError('boot_failed', 'envd did not tell the boot id of its kernel');
     // The time to live counts from here: the client gets all of what it asked for.
@@ -141,6 +143,7 @@ export class Starting {
     live.record = record;
     live.apply({ type: 'ready' });
     this.attach(live, { vm, volume, drives, address: slot.hostAddress });
+    if (hooks.length > 0) this.#options.observer.hooksRan(live.id, hooks);
     const ms = stopwatch.read();
     metrics.created(ms);
     metrics.observeStates(sandboxes);

@@ -1,5 +1,6 @@
 import type { BlockDevice, BlockStore } from '@aenv/block/contract.ts';
 import type { InitRequest } from '@aenv/contracts/envd/host-api.ts';
+import type { HookResult, RestoreEvent } from '@aenv/contracts/envd/restore-api.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { NetworkSlot } from '@aenv/contracts/vm/slot.ts';
 import type { SlotPool } from '@aenv/network/slots/contract.ts';
@@ -20,6 +21,8 @@ export type Point =
   | 'restore'
   | 'health'
   | 'init'
+  | 'unfreeze'
+  | 'hooks'
   | 'service'
   | 'capture'
   | 'resume'
@@ -46,7 +49,12 @@ export class FakeHost implements LaunchOptions {
   /** of the machines that were booted or continued */
   readonly shapes: Parameters<RestoreVm>[1][] = [];
   readonly reached: Point[] = [];
+  /** why guests were let go on */
+  readonly released: (RestoreEvent | undefined)[] = [];
   readonly hooks = new Map<Point, Hook>();
+  /** what the guest answers about its hooks, and what came of them */
+  guestHooks: HookResult[] = [];
+  readonly restoreLimits = { guestMs: 5_000, hooksMs: 5_000 };
   readonly vmParts = { kernel: '/k', initramfs: '/i', kernelArgs: 'quiet', toolsDrive: '/t' };
   /** what a capture of each VM would write */
   privateBytes = 0;
@@ -179,7 +187,17 @@ export class FakeHost implements LaunchOptions {
       const restored = this.#restoring;
       this.#restoring = undefined;
       const number = String(++this.#boots).padStart(12, '0');
-      return { bootId: restored ?? `00000000-0000-4000-8000-${number}`, envdVersion: '0.6.13' };
+      return { bootId: restored ?? `00000000-0000-4000-8000-${number}`, envdVersion: '0.6.13', steps: { time: 1 } };
+    },
+    freeze: async () => true,
+    unfreeze: async (_secret, event, signal) => {
+      await this.pass('unfreeze', signal);
+      this.released.push(event);
+      return this.guestHooks.length;
+    },
+    runHooks: async (_secret, _request, signal) => {
+      await this.pass('hooks', signal);
+      return this.guestHooks;
     },
   });
 

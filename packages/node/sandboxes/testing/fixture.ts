@@ -47,6 +47,7 @@ export const CREATE: CreateSandbox = {
 export const SILENT_OBSERVER: SandboxObserver = {
   created() {},
   running() {},
+  hooksRan() {},
   endChanged() {},
   ending() {},
   over() {},

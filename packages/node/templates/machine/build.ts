@@ -12,6 +12,7 @@ import { serviceOf } from '../../sandboxes/guest-service/service-of.ts';
 import { newSecret, randomName } from '../../sandboxes/identity.ts';
 import type { Launch } from '../../sandboxes/launch/launch.ts';
 import { Stopwatch } from '../../sandboxes/launch/phases.ts';
+import type { CapturedGuests } from '../../sandboxes/restoring/captured-guests.ts';
 import type { SnapshotFacts } from '../../snapshots/contract.ts';
 import { layersState } from '../../snapshots/disk-state.ts';
 import { openSnapshotRepository } from '../../snapshots/repository/repository.ts';
@@ -25,6 +26,7 @@ export interface MachineBuilderOptions {
   readonly launch: Launch;
   readonly volumes: BlockStore;
   readonly useGuest: UseGuest;
+  readonly guests: CapturedGuests;
   /** what of a manifest does not depend on the template */
   readonly facts: Pick<SnapshotFacts, 'vmm' | 'cpu' | 'kernel' | 'toolsDrive'>;
   readonly clock: Clock;
@@ -49,11 +51,11 @@ const MIB = 1024 * 1024;
 export const DISK_LAYER = 'disk.layer';
 
 /**
- * Boots a guest, has it run what the template starts and load what the first call of a client needs, and captures it. It has been told nobody's secrets
- * and has no identity yet: whoever continues it gets his own.
+ * Boots a guest, has it run what the template starts and load what the first call of a client needs, and captures it. It
+ * has been told nobody's secrets and has no identity yet: whoever continues it gets his own.
  */
 export function createMachineBuilder(options: MachineBuilderOptions): BuildMachine {
-  const { launch, volumes, useGuest, facts, clock, log } = options;
+  const { launch, volumes, useGuest, guests, facts, clock, log } = options;
   return async (template, id, { folder, target }, signal) => {
     const begin = clock.now();
     const name = `b${randomName(20)}`;
@@ -73,6 +75,7 @@ export function createMachineBuilder(options: MachineBuilderOptions): BuildMachi
     });
     await useGuest(slot.hostAddress, signal);
     await warmService(slot.hostAddress, start.ready, signal);
+    await guests.rehearse(slot.hostAddress, hostSecret, signal);
     const repository = await openSnapshotRepository({
       root: folder,
       verifyDisk: async () => ({ checkedBytes: 0, problems: [] }),
@@ -82,6 +85,7 @@ export function createMachineBuilder(options: MachineBuilderOptions): BuildMachi
     const { memoryMb, cpuCount } = template;
     await using draft = await repository.begin({ id, memoryBase: vm.record.memoryBase, memoryMb });
     await volume.prepareSnapshot();
+    await guests.freeze(slot.hostAddress, hostSecret);
     await vm.pause();
     resources.add(() => volumes.removeSnapshot(name));
     await vm.capture(draft);

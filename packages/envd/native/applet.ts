@@ -18,8 +18,8 @@ interface Request {
   readonly reject: (error: AenvError) => void;
 }
 
-/** One run of the native `xattr` applet; xattr.c has its protocol. Requests are served in their order. */
-export class XattrApplet {
+/** One run of a native applet that serves requests in their order; the program's own file has the protocol of each. */
+export class Applet {
   /** resolves when it serves no more */
   readonly ended: Promise<void>;
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;
@@ -32,9 +32,9 @@ export class XattrApplet {
   #gone = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(native: string, stalledMs = STALLED_MS) {
+  constructor(native: string, name: string, stalledMs = STALLED_MS) {
     this.#stalledMs = stalledMs;
-    this.#child = spawn(native, ['xattr'], { stdio: ['pipe', 'pipe', 'ignore'], env: {}, cwd: '/' });
+    this.#child = spawn(native, [name], { stdio: ['pipe', 'pipe', 'ignore'], env: {}, cwd: '/' });
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ended = promise;
     this.#end = () => {
@@ -97,6 +97,45 @@ export class XattrApplet {
   }
 }
 
+/** An applet that is started when it is first needed, and again when somebody has ended it. */
+export class ResidentApplet {
+  readonly #native: string;
+  readonly #name: string;
+  #applet: Applet | undefined;
+
+  /** @param native path of the native program */
+  constructor(native: string, name: string) {
+    this.#native = native;
+    this.#name = name;
+  }
+
+  /** Starts the process ahead of its first use. */
+  warmUp(): void {
+    this.#running();
+  }
+
+  /** As `Applet.ask`. */
+  ask(requests: readonly (readonly (string | Buffer)[])[]): Promise<AppletAnswer[]> {
+    return this.#running().ask(requests);
+  }
+
+  async close(): Promise<void> {
+    this.#applet?.close();
+    await this.#applet?.ended;
+  }
+
+  #running(): Applet {
+    if (this.#applet === undefined) {
+      const applet = new Applet(this.#native, this.#name);
+      this.#applet = applet;
+      void applet.ended.then(() => {
+        if (this.#applet === applet) this.#applet = undefined;
+      });
+    }
+    return this.#applet;
+  }
+}
+
 function gone(): AenvError {
-  return new AenvError('internal', 'the native program that serves attributes of files has ended');
+  return new AenvError('internal', 'the native program has ended');
 }
