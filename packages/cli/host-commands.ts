@@ -7,4 +7,5 @@ export const HOST_COMMANDS: readonly { readonly name: string; readonly summary: 
   { name: 'down', summary: 'stop the daemon of this host' },
   { name: 'doctor', summary: 'check this host, and mend it with --fix' },
   { name: 'cert', summary: 'make a certificate for a development domain' },
+  { name: 'selftest', summary: 'try out on this host what a restore promises' },
 ];

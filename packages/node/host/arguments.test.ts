@@ -15,6 +15,9 @@ test('commands are read with their options', () => {
   assert.deepEqual(parseCommand(['cert', '--domain', 'Some.Test', '--out', 'd']), {
     ...{ name: 'cert', domain: 'some.test', out: 'd' },
   });
+  assert.deepEqual(parseCommand(['selftest', 'restore', '-o', 'json']), {
+    ...{ name: 'selftest', of: 'restore', json: true },
+  });
   assert.deepEqual(parseCommand(['doctor']), { name: 'doctor', fix: false, json: false });
 });
 
@@ -40,6 +43,9 @@ test('wrong calls are refused with the command that they were meant for', () => 
     [['down', '--timeout', '0'], /whole seconds/],
     [['down', '--timeout', '1.5'], /whole seconds/],
     [['doctor', '--output', 'xml'], /table or json/],
+    [['selftest', 'restore', '--output', 'xml'], /table or json/],
+    [['selftest'], /one test: restore/],
+    [['selftest', 'pause'], /one test: restore/],
     [['cert', '--domain', 'test'], /two labels/],
     [['cert', '--domain', 'a.test/CN=x'], /two labels/],
     [['cert', '--domain', 'a.test\nx'], /two labels/],

@@ -10,9 +10,10 @@ export type HostCommand =
     }
   | { readonly name: 'down'; readonly timeoutSeconds?: number; readonly config?: string }
   | { readonly name: 'cert'; readonly domain?: string; readonly out?: string; readonly config?: string }
+  | { readonly name: 'selftest'; readonly of: 'restore'; readonly json: boolean; readonly config?: string }
   | { readonly name: 'doctor'; readonly fix: boolean; readonly json: boolean; readonly config?: string };
 
-export type HostCommandName = 'up' | 'down' | 'doctor' | 'cert';
+export type HostCommandName = 'up' | 'down' | 'doctor' | 'cert' | 'selftest';
 
 /** A wrong call: printed with the usage, exit code 2. */
 export class UsageError extends Error {
@@ -59,16 +60,22 @@ export function parseCommand(args: readonly string[]): HostCommand {
       });
       return { name, ...text('domain', domainName(domain)), ...text('out', out), ...text('config', config) };
     }
+    case 'selftest': {
+      const [of, ...more] = rest;
+      if (of !== 'restore') throw new UsageError('there is one test: restore', name);
+      const { output, config } = options(name, more, {
+        output: { type: 'string', short: 'o' },
+        config: { type: 'string' },
+      });
+      return { name, of, json: isJson(name, output), ...text('config', config) };
+    }
     case 'doctor': {
       const { fix, output, config } = options(name, rest, {
         fix: { type: 'boolean' },
         output: { type: 'string', short: 'o' },
         config: { type: 'string' },
       });
-      if (output !== undefined && output !== 'json' && output !== 'table') {
-        throw new UsageError('--output is table or json', name);
-      }
-      return { name, fix: fix === true, json: output === 'json', ...text('config', config) };
+      return { name, fix: fix === true, json: isJson(name, output), ...text('config', config) };
     }
   }
 }
@@ -82,6 +89,13 @@ function options<T extends OptionTypes>(command: HostCommandName, args: readonly
     const message = error instanceof Error ? (error.message.split('. ')[0] ?? '') : String(error);
     throw new UsageError(message, command);
   }
+}
+
+function isJson(command: HostCommandName, output: unknown): boolean {
+  if (output !== undefined && output !== 'json' && output !== 'table') {
+    throw new UsageError('--output is table or json', command);
+  }
+  return output === 'json';
 }
 
 function seconds(value: unknown): number | undefined {
@@ -110,5 +124,5 @@ function text<K extends string>(key: K, value: unknown): { readonly [P in K]?: s
 }
 
 function isCommand(name: string | undefined): name is HostCommandName {
-  return name === 'up' || name === 'down' || name === 'doctor' || name === 'cert';
+  return name === 'up' || name === 'down' || name === 'doctor' || name === 'cert' || name === 'selftest';
 }

@@ -1,4 +1,4 @@
-/** The commands of this host, `aenv up`, `down`, `doctor` and `cert`: they run without a daemon. The launcher starts this file. */
+/** The commands of this host, `aenv up`, `down`, `doctor`, `cert` and `selftest`: they run without a daemon. The launcher starts this file. */
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../config/load.ts';
@@ -9,6 +9,7 @@ import { doctor } from './doctor/doctor.ts';
 import { hostMends } from './doctor/host-mends.ts';
 import { hostProbes } from './doctor/host-probes.ts';
 import { down } from './down.ts';
+import { selftestRestore } from './selftest/selftest.ts';
 import { prepareHost } from './setup/prepare.ts';
 import { processOutput as output, printError } from './terminal/output.ts';
 import { Progress } from './terminal/progress.ts';
@@ -59,6 +60,8 @@ async function main(command: HostCommand): Promise<number> {
         ...(command.out === undefined ? {} : { out: resolve(command.out) }),
       });
       return 0;
+    case 'selftest':
+      return await runSelftest(config, env, command.json);
     case 'doctor':
       return await runDoctor(config, command.fix, command.json);
   }
@@ -91,6 +94,15 @@ async function runUp(config: Config, env: NodeJS.ProcessEnv, foreground: boolean
       process.off('SIGTERM', interrupt);
     },
   });
+}
+
+async function runSelftest(config: Config, env: NodeJS.ProcessEnv, json: boolean): Promise<number> {
+  const interrupted = new AbortController();
+  const interrupt = () => interrupted.abort(new Interrupted());
+  process.once('SIGINT', interrupt);
+  process.once('SIGTERM', interrupt);
+  const { signal } = interrupted;
+  return (await selftestRestore({ config, env, json, output, signal, entry: DAEMON })) ? 0 : 1;
 }
 
 async function runDoctor(config: Config, fix: boolean, json: boolean): Promise<number> {

@@ -39,12 +39,23 @@ Options:
   --domain NAME   the domain (default: the first of \`proxy.domains\`, else aenv.localhost)
   --out DIR       folder of the files (default: \`tls\` in the home folder)
   --config FILE   configuration file (TOML)`,
+  selftest: `Usage: aenv selftest restore [--output table|json] [--config FILE]
+
+Pauses, resumes, forks and creates sandboxes on this host and checks everything that can go wrong when a machine goes on
+that stood still: clocks, random numbers, names, tokens, connections, disk, hooks. Uses the daemon that runs here and
+touches no sandbox but its own four; where none runs, it starts one of its own for the time. Takes about a minute. Exits 1
+when something does not hold. Needs root.
+
+Options:
+  --output FORM   table (default) or json
+  --config FILE   configuration file (TOML)`,
 };
 
 export const ALL_USAGE = `Commands of this host:
-  up       set up what is missing on this host and start the daemon
-  down     stop the daemon of this host
-  doctor   check this host, and mend it with --fix
-  cert     make a certificate for a development domain
+  up        set up what is missing on this host and start the daemon
+  down      stop the daemon of this host
+  doctor    check this host, and mend it with --fix
+  cert      make a certificate for a development domain
+  selftest  try out on this host what a restore promises
 
 \`aenv COMMAND --help\` tells more; \`aenv --help\` lists the commands that talk to a server.`;

@@ -12,6 +12,12 @@ export interface GuestCommand {
   readonly accessToken: string | undefined;
 }
 
+export interface EnvdPlace {
+  readonly host: string;
+  readonly port: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 export interface GuestExit {
   /** the exit code; undefined when it was ended by a signal */
   readonly code: number | undefined;
@@ -56,9 +62,9 @@ export class GuestProcess {
 
   /**
    * Asks for the process and returns at once.
-   * @param address of envd
+   * @param address of envd, or of the proxy with the headers that lead to it
    */
-  static start(address: { readonly host: string; readonly port: number }, command: GuestCommand): GuestProcess {
+  static start(address: EnvdPlace, command: GuestCommand): GuestProcess {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     // A socket of its own: the next sandbox in the slot has the same address.
     const agent = new Agent({ keepAlive: false, maxSockets: 1 });
@@ -66,6 +72,7 @@ export class GuestProcess {
     const call = request({
       ...{ agent, host: address.host, port: address.port, method: 'POST', path: START_PATH },
       headers: {
+        ...address.headers,
         'content-type': 'application/connect+json',
         'connect-protocol-version': '1',
         authorization: `Basic ${Buffer.from(`${user}:`).toString('base64')}`,
