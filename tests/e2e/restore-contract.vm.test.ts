@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { HAZARD_NAMES } from '../../packages/node/host/selftest/hazards.ts';
+import { HAZARD_NAMES } from '@aenv/node/host/selftest/hazards.ts';
 import { aenv } from '../harness/cli.ts';
 import { TestDaemon } from '../harness/daemon.ts';
 
