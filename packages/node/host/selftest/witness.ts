@@ -55,7 +55,12 @@ ticks = open('/run/ticks', 'w')
 while True:
     state['n'] += 1
     n = state['n']
-    ticks.write(f'{n} {time.monotonic_ns()} {time.time_ns()} {os.urandom(8).hex()}\\n')
+    while True:
+        # Both clocks and the number are of one moment, or else the program may have been stopped between them.
+        monotonic, wall, drawn = time.monotonic_ns(), time.time_ns(), os.urandom(8).hex()
+        if time.monotonic_ns() - monotonic < 1_000_000:
+            break
+    ticks.write(f'{n} {monotonic} {wall} {drawn}\\n')
     ticks.flush()
     if n % 10 == 0:
         held.write(f'{n}\\n')
@@ -67,7 +72,7 @@ while True:
         with open('/run/witness.new', 'w') as f:
             json.dump(state | {'draw': random.random()}, f)
         os.rename('/run/witness.new', '/run/witness')
-    time.sleep(0.01)
+    time.sleep(0.02)
 `;
 
 /** One turn of the program: equal lines are of a common past, since nobody reads a clock of nanoseconds equal twice. */
