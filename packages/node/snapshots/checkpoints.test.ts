@@ -30,7 +30,8 @@ class Bed implements AsyncDisposable {
     this.machine = machine;
     const artefact = (name: string) => ({ digest: name, path: join(lab.folder, name) });
     this.checkpoints = new NodeCheckpoints({
-      ...{ repository: lab.repository, volumes: storage.store, host: HOST, setClock: async () => {} },
+      ...{ repository: lab.repository, volumes: storage.store, host: HOST },
+      guests: { freeze: async () => {}, release: async () => {} },
       space: new DiskSpace({ folder: lab.folder, keepFreeBytes: 0, readFree: async () => 2 ** 40 }),
       boot: { kernel: artefact('kernel'), toolsDrive: artefact('tools') },
     });
