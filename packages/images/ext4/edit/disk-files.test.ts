@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { link, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { damaged, fuzz, randomOf } from '@aenv/block/testing/fuzz.ts';
 import { prepareRoot } from '../../start-state/prepare.ts';
 import { fsck, type TestFile } from '../../testing/ext4.ts';
 import { debugfs, foreignDisk, withDisk, writeFiles } from '../../testing/foreign-disk.ts';
@@ -113,20 +114,32 @@ test('what is damaged, unusual or no file system is refused by name, and nothing
   const dirty = Buffer.from(sound);
   dirty.writeUInt32LE(dirty.readUInt32LE(1024 + 96) | 4, 1024 + 96);
   await assert.rejects(open(dirty), { ...invalid, message: /journal to be replayed/ });
-  // Blocks of structures that are read, each filled with what another reader might believe.
+  // Structures that are read, each filled with what another reader might believe, then damaged in ways of all kinds.
   const read = new Set<number>();
   await open(sound, read);
   let refused = 0;
-  for (const block of read) {
+  const attempt = async (block: number, bytes: Buffer) => {
     const kept = Buffer.from(sound.subarray(block * BLOCK, (block + 1) * BLOCK));
-    for (const fill of [0x00, 0x55, 0xff]) {
-      sound.fill(fill, Math.max(1024, block * BLOCK), (block + 1) * BLOCK);
-      await open(sound).catch((error: unknown) => {
-        assert.ok(error instanceof Error && 'code' in error && error.code === 'image_invalid', String(error));
-        refused++;
-      });
+    try {
+      bytes.copy(sound, block * BLOCK, 0, BLOCK);
+      await open(sound);
+    } catch (error) {
+      assert.ok(error instanceof Error && 'code' in error && error.code === 'image_invalid', String(error));
+      refused++;
+    } finally {
+      kept.copy(sound, block * BLOCK);
     }
-    kept.copy(sound, block * BLOCK);
-  }
+  };
+  for (const block of read) for (const byte of [0x00, 0x55, 0xff]) await attempt(block, Buffer.alloc(BLOCK, byte));
   assert.ok(refused > read.size, `${refused} of ${3 * read.size} were refused`);
+  const blocks = [...read];
+  await fuzz({
+    times: 50,
+    memory: 256 * 2 ** 20,
+    attempt: (seed) => {
+      const random = randomOf(seed);
+      const block = blocks[Math.floor(random() * blocks.length)] ?? 0;
+      return attempt(block, damaged(sound.subarray(block * BLOCK, (block + 1) * BLOCK), random));
+    },
+  });
 });
