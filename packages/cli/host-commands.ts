@@ -8,4 +8,5 @@ export const HOST_COMMANDS: readonly { readonly name: string; readonly summary: 
   { name: 'doctor', summary: 'check this host, and mend it with --fix' },
   { name: 'cert', summary: 'make a certificate for a development domain' },
   { name: 'selftest', summary: 'try out on this host what a restore promises' },
+  { name: 'storage', summary: 'show, check and free what is kept on this host' },
 ];

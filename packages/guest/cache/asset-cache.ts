@@ -144,6 +144,31 @@ async function isIntact(path: string, seal: Seal | undefined): Promise<boolean> 
   return (await hashFile(path)) === seal.sha256;
 }
 
+/**
+ * Reads every byte of an artefact and compares it with what was sealed.
+ * @param entry folder of the artefact
+ * @returns bytes that were read, and the files that are not as they were; the list of seals is one of them
+ */
+export async function checkEntry(
+  entry: string,
+): Promise<{ readonly bytes: number; readonly damaged: readonly string[] }> {
+  const list = join(entry, SEALS);
+  const seals = await readFile(list, 'utf8')
+    .then(parseSeals)
+    .catch(() => undefined);
+  if (seals === undefined || Object.keys(seals).length === 0) return { bytes: 0, damaged: [list] };
+  const damaged: string[] = [];
+  let bytes = 0;
+  for (const [name, seal] of Object.entries(seals)) {
+    const path = join(entry, name);
+    const found = await lstat(path).catch(() => undefined);
+    bytes += found?.size ?? 0;
+    const isWhole = found?.isFile() === true && found.size === seal.size && (await hashFile(path)) === seal.sha256;
+    if (!isWhole) damaged.push(path);
+  }
+  return { bytes, damaged };
+}
+
 function parseSeals(text: string): Seals {
   const seals: Record<string, Seal> = {};
   for (const [name, value] of Object.entries(JSON.parse(text) as Record<string, Record<string, unknown>>)) {

@@ -2,15 +2,16 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { writeDurable } from '@aenv/platform/files/durable.ts';
+import { sealJson, unsealJson } from '@aenv/platform/files/sealed-json.ts';
 import { z } from 'zod';
 import { isCode } from '../errors/is-code.ts';
 
 /** Names in the folder of a converted layer. */
 export const LAYER_FILE = 'overlaybd.commit';
-const RECORD_FILE = 'layer.json';
+export const RECORD_FILE = 'layer.json';
 export const MODEL_FILE = 'model';
 
-const recordSchema = z.object({
+const recordSchema = z.strictObject({
   version: z.literal(1),
   chainId: z.string(),
   digest: z.string(),
@@ -31,7 +32,7 @@ export interface ConvertedLayer extends Omit<LayerRecord, 'version'> {
 
 export async function writeRecord(folder: string, layer: Omit<ConvertedLayer, 'path'>): Promise<void> {
   const record: LayerRecord = { version: 1, ...layer };
-  await writeDurable(join(folder, RECORD_FILE), `${JSON.stringify(record, null, 2)}\n`);
+  await writeDurable(join(folder, RECORD_FILE), sealJson(record));
 }
 
 /**
@@ -47,7 +48,7 @@ export async function readRecord(folder: string): Promise<ConvertedLayer | undef
     if (await exists(folder)) throw damaged(folder);
     return undefined;
   }
-  const record = recordSchema.safeParse(toJson(text));
+  const record = recordSchema.safeParse(recordOf(text));
   const path = join(folder, LAYER_FILE);
   const size = await stat(path).then(
     (found) => found.size,
@@ -64,7 +65,10 @@ function damaged(folder: string): AenvError {
   });
 }
 
-function toJson(text: string): unknown {
+/** Records of earlier versions have no checksum. */
+function recordOf(text: string): unknown {
+  const record = unsealJson(text);
+  if (record !== undefined) return record;
   try {
     return JSON.parse(text);
   } catch {

@@ -220,8 +220,7 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   const collector = collectSnapshots({ ...{ repository, memoryBases, intervalMs: COLLECT_MS, clock, log } });
   taken.add(() => collector.close());
   const stored = openStorageService({
-    ...{ config, uses, images, startPoints, repository, memoryBases, clock, log },
-    templates: ledger.templates,
+    ...{ config, uses, ledger, startPoints, repository, memoryBases, clock, log },
   });
   taken.add(() => stored.close());
   const api = createApi({

@@ -6,15 +6,14 @@ import type { SnapshotRepository } from '../snapshots/contract.ts';
 import { collectStorage } from '../storage/collector.ts';
 import type { StorageService } from '../storage/contract.ts';
 import { NodeStorage } from '../storage/service.ts';
-import type { TemplateLedger } from '../store/template-ledger.ts';
-import type { NodeImageTemplates } from '../templates/pull/image-templates.ts';
+import type { Ledger } from '../store/ledger.ts';
+import { removeUnusedColdTemplates } from '../templates/pull/cold-templates.ts';
 import type { StartPoints } from './snapshots.ts';
 
 export interface StorageServiceParts {
   readonly config: Config;
   readonly uses: AssetUses;
-  readonly templates: TemplateLedger;
-  readonly images: NodeImageTemplates;
+  readonly ledger: Pick<Ledger, 'templates' | 'sandboxes'>;
   readonly startPoints: StartPoints;
   readonly repository: SnapshotRepository;
   /** `VmRecord.memoryBase` of all VMs that run now */
@@ -32,14 +31,14 @@ export function openStorageService(parts: StorageServiceParts): {
   readonly service: StorageService;
   close(): Promise<void>;
 } {
-  const { config, uses, templates, images, startPoints, repository, memoryBases, clock, log } = parts;
+  const { config, uses, ledger, startPoints, repository, memoryBases, clock, log } = parts;
   const service = new NodeStorage({
     ...{ assetsDir: config.assets, home: config.home, uses, waitMs: WAIT_MS, clock, log },
     keepMs: config.storage.keepUnusedHours * HOUR_MS,
-    templates: () => templates.list(),
+    templates: () => ledger.templates.list(),
     own: {
-      unnamedTemplates: (before) => images.removeUnused(before),
-      machines: () => startPoints.keepOnly(templates.list()),
+      unnamedTemplates: (before) => removeUnusedColdTemplates(ledger, before),
+      machines: () => startPoints.keepOnly(ledger.templates.list()),
       snapshots: () => repository.gc({ memoryBases }),
     },
   });

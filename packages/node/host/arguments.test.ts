@@ -18,6 +18,12 @@ test('commands are read with their options', () => {
   assert.deepEqual(parseCommand(['selftest', 'restore', '-o', 'json']), {
     ...{ name: 'selftest', of: 'restore', json: true },
   });
+  assert.deepEqual(parseCommand(['storage', 'stat']), {
+    ...{ name: 'storage', action: 'stat', json: false, all: false, dryRun: false },
+  });
+  assert.deepEqual(parseCommand(['storage', 'gc', '--all', '--dry-run', '--output', 'json', '--config', 'c']), {
+    ...{ name: 'storage', action: 'gc', json: true, all: true, dryRun: true, config: 'c' },
+  });
   assert.deepEqual(parseCommand(['doctor']), { name: 'doctor', fix: false, json: false });
 });
 
@@ -46,6 +52,9 @@ test('wrong calls are refused with the command that they were meant for', () => 
     [['selftest', 'restore', '--output', 'xml'], /table or json/],
     [['selftest'], /one test: restore/],
     [['selftest', 'pause'], /one test: restore/],
+    [['storage'], /one of stat, verify and gc/],
+    [['storage', 'stat', '--all'], /--all/],
+    [['storage', 'verify', '--output', 'xml'], /table or json/],
     [['cert', '--domain', 'test'], /two labels/],
     [['cert', '--domain', 'a.test/CN=x'], /two labels/],
     [['cert', '--domain', 'a.test\nx'], /two labels/],

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import type { StorageCommand } from './storage/storage.ts';
 
 export type HostCommand =
   | { readonly name: 'help'; readonly of?: HostCommandName }
@@ -11,9 +12,11 @@ export type HostCommand =
   | { readonly name: 'down'; readonly timeoutSeconds?: number; readonly config?: string }
   | { readonly name: 'cert'; readonly domain?: string; readonly out?: string; readonly config?: string }
   | { readonly name: 'selftest'; readonly of: 'restore'; readonly json: boolean; readonly config?: string }
-  | { readonly name: 'doctor'; readonly fix: boolean; readonly json: boolean; readonly config?: string };
+  | { readonly name: 'doctor'; readonly fix: boolean; readonly json: boolean; readonly config?: string }
+  | ({ readonly name: 'storage'; readonly config?: string } & StorageCommand);
 
-export type HostCommandName = 'up' | 'down' | 'doctor' | 'cert' | 'selftest';
+const NAMES = ['up', 'down', 'doctor', 'cert', 'selftest', 'storage'] as const;
+export type HostCommandName = (typeof NAMES)[number];
 
 /** A wrong call: printed with the usage, exit code 2. */
 export class UsageError extends Error {
@@ -77,6 +80,19 @@ export function parseCommand(args: readonly string[]): HostCommand {
       });
       return { name, fix: fix === true, json: isJson(name, output), ...text('config', config) };
     }
+    case 'storage': {
+      const [action, ...flags] = rest;
+      if (action !== 'stat' && action !== 'verify' && action !== 'gc') {
+        throw new UsageError('say one of stat, verify and gc', name);
+      }
+      const values: Readonly<Record<string, unknown>> = options(name, flags, {
+        output: { type: 'string', short: 'o' },
+        config: { type: 'string' },
+        ...(action === 'gc' ? GC_OPTIONS : {}),
+      });
+      const removal = { all: values.all === true, dryRun: values['dry-run'] === true };
+      return { name, action, json: isJson(name, values.output), ...removal, ...text('config', values.config) };
+    }
   }
 }
 
@@ -90,6 +106,8 @@ function options<T extends OptionTypes>(command: HostCommandName, args: readonly
     throw new UsageError(message, command);
   }
 }
+
+const GC_OPTIONS: OptionTypes = { all: { type: 'boolean' }, 'dry-run': { type: 'boolean' } };
 
 function isJson(command: HostCommandName, output: unknown): boolean {
   if (output !== undefined && output !== 'json' && output !== 'table') {
@@ -124,5 +142,5 @@ function text<K extends string>(key: K, value: unknown): { readonly [P in K]?: s
 }
 
 function isCommand(name: string | undefined): name is HostCommandName {
-  return name === 'up' || name === 'down' || name === 'doctor' || name === 'cert' || name === 'selftest';
+  return NAMES.some((known) => known === name);
 }

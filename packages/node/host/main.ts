@@ -1,4 +1,4 @@
-/** The commands of this host, `aenv up`, `down`, `doctor`, `cert` and `selftest`: they run without a daemon. The launcher starts this file. */
+/** The commands of this host, `aenv up`, `down`, `doctor`, `cert`, `selftest` and `storage`: they run without a daemon. The launcher starts this file. */
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../config/load.ts';
@@ -62,6 +62,10 @@ async function main(command: HostCommand): Promise<number> {
       return 0;
     case 'selftest':
       return await runSelftest(config, env, command.json);
+    case 'storage': {
+      const { storage } = await import('./storage/storage.ts');
+      return await storage(command, config, env, output);
+    }
     case 'doctor':
       return await runDoctor(config, command.fix, command.json);
   }

@@ -29,6 +29,21 @@ Options:
   --fix           mend what can be mended, then check again
   --output FORM   table (default) or json
   --config FILE   configuration file (TOML)`,
+  storage: `Usage: aenv storage stat|verify|gc [--output table|json] [--config FILE]
+       aenv storage gc [--all] [--dry-run]
+
+Shows what is kept on this host, checks it, and removes what nobody needs. A daemon may run meanwhile.
+
+  stat      what is kept where, its size, and how much of it nobody refers to
+  verify    reads everything and compares it with its checksums; names each damaged file and exits 1 if there is one
+  gc        removes what no template, sandbox, snapshot or running process of any home refers to and that was not used
+            for \`storage.keep_unused_hours\`; asks the daemon to do so if it runs
+
+Options:
+  --all           of gc: also what was used lately
+  --dry-run       of gc: show what would be removed, and leave it
+  --output FORM   table (default) or json
+  --config FILE   configuration file (TOML)`,
   cert: `Usage: aenv cert [--domain NAME] [--out DIR] [--config FILE]
 
 Makes a private authority and a certificate for a development domain and all names below it, so that the daemon can serve
@@ -57,5 +72,6 @@ export const ALL_USAGE = `Commands of this host:
   doctor    check this host, and mend it with --fix
   cert      make a certificate for a development domain
   selftest  try out on this host what a restore promises
+  storage   show, check and free what is kept on this host
 
 \`aenv COMMAND --help\` tells more; \`aenv --help\` lists the commands that talk to a server.`;

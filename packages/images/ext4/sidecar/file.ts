@@ -23,12 +23,25 @@ export async function saveTree(path: string, tree: Tree): Promise<void> {
 /** @returns undefined when the file is not there, or not what was written */
 export async function loadTree(path: string): Promise<Tree | undefined> {
   try {
-    const file = await readFile(path);
-    const data = await decompress(file.subarray(HASH), { maxOutputLength: MAX_BYTES });
-    const hash = createHash('sha256').update(data).digest();
-    return hash.equals(file.subarray(0, HASH)) ? decodeTree(data) : undefined;
+    const data = await readWhole(path);
+    return data === undefined ? undefined : decodeTree(data);
   } catch {
     // It can be made again from the archives, so the reason does not matter.
     return undefined;
   }
+}
+
+/** Whether the file is there, and what was written, be it by another version. */
+export async function isWholeTree(path: string): Promise<boolean> {
+  return await readWhole(path).then(
+    (data) => data !== undefined,
+    () => false,
+  );
+}
+
+async function readWhole(path: string): Promise<Buffer | undefined> {
+  const file = await readFile(path);
+  const data = await decompress(file.subarray(HASH), { maxOutputLength: MAX_BYTES });
+  const hash = createHash('sha256').update(data).digest();
+  return hash.equals(file.subarray(0, HASH)) ? data : undefined;
 }

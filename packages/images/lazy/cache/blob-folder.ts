@@ -15,7 +15,7 @@ import {
   type IndexHeader,
 } from './index-entry.ts';
 
-const INDEX = 'index';
+export const INDEX = 'index';
 
 /** Name of the folder of a blob. */
 export function folderName(digest: string): string {
@@ -115,7 +115,7 @@ export class BlobFolder {
   }
 }
 
-function chunkName(number: number): string {
+export function chunkName(number: number): string {
   return `chunk-${String(number).padStart(6, '0')}`;
 }
 

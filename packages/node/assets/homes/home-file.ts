@@ -3,6 +3,7 @@ import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isCode } from '@aenv/images/errors/is-code.ts';
 import { writeDurable } from '@aenv/platform/files/durable.ts';
+import { sealJson, unsealJson } from '@aenv/platform/files/sealed-json.ts';
 import { z } from 'zod';
 
 const HomeFile = z.strictObject({ version: z.literal(1), home: z.string(), paths: z.array(z.string()) });
@@ -22,7 +23,7 @@ export function homeFilePath(homesDir: string, home: string): string {
 export async function writeHomeFile(homesDir: string, { home, paths }: HomeClaims): Promise<void> {
   await mkdir(homesDir, { recursive: true, mode: 0o755 });
   const content: z.infer<typeof HomeFile> = { version: 1, home, paths: [...new Set(paths)].sort() };
-  await writeDurable(homeFilePath(homesDir, home), `${JSON.stringify(content)}\n`, 0o600);
+  await writeDurable(homeFilePath(homesDir, home), sealJson(content), 0o600);
 }
 
 /** All homes that use these assets, and the files that cannot be read. */
@@ -39,7 +40,7 @@ export async function readHomeFiles(homesDir: string): Promise<{
   for (const name of names.filter((known) => known.endsWith('.json') && !known.startsWith('.'))) {
     const path = join(homesDir, name);
     const parsed = await readFile(path, 'utf8').then(
-      (text) => HomeFile.safeParse(toJson(text)),
+      (text) => HomeFile.safeParse(unsealJson(text)),
       (error: unknown) => {
         if (isCode(error, 'ENOENT')) return undefined;
         throw error;
@@ -50,12 +51,4 @@ export async function readHomeFiles(homesDir: string): Promise<{
     else unreadable.push(path);
   }
   return { homes, unreadable };
-}
-
-function toJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { isCode } from '@aenv/images/errors/is-code.ts';
 import { writeDurable } from '@aenv/platform/files/durable.ts';
 import { markUsed } from '@aenv/platform/files/mark-used.ts';
+import { sealJson, unsealJson } from '@aenv/platform/files/sealed-json.ts';
 import { z } from 'zod';
 
 const Stored = z.strictObject({
@@ -56,7 +57,7 @@ export async function keepImageRecord(imagesDir: string, image: ImageRecord): Pr
     ...{ version: 1, name: image.name, digest: image.digest, diskSizeMb: image.diskSizeMb },
     ...{ layers: image.layers.map((layer) => ({ ...layer })), pulledAt: image.pulledAt.toISOString() },
   };
-  await writeDurable(path, `${JSON.stringify(record)}\n`);
+  await writeDurable(path, sealJson(record));
 }
 
 /** Images that have been pulled, the newest first. A record that cannot be read names nothing, and is left out. */
@@ -75,12 +76,10 @@ export async function readImageRecord(path: string): Promise<KeptImage | undefin
     if (isCode(error, 'ENOENT')) return '';
     throw error;
   });
-  try {
-    const { version: _, pulledAt, ...rest } = Stored.parse(JSON.parse(text));
-    return { ...rest, pulledAt: new Date(pulledAt), path };
-  } catch {
-    return undefined;
-  }
+  const stored = Stored.safeParse(unsealJson(text));
+  if (!stored.success) return undefined;
+  const { version: _, pulledAt, ...rest } = stored.data;
+  return { ...rest, pulledAt: new Date(pulledAt), path };
 }
 
 /** Files of layers that are on this host. */

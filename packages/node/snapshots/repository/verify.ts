@@ -1,10 +1,10 @@
-import { access, stat } from 'node:fs/promises';
+import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
-import type { ArtefactProblem, SnapshotDisk, SnapshotManifest, SnapshotVerification } from '../contract.ts';
+import type { SnapshotDisk, SnapshotManifest, SnapshotVerification } from '../contract.ts';
 import { checkBaseFile } from './bases/check-file.ts';
 import { baseOf, chunkSize, type MemoryBase } from './bases/memory-base.ts';
 import type { MemoryBases } from './bases/memory-bases.ts';
+import { Checks, sizeOf } from './checks.ts';
 import type { ChunkStore } from './chunks/contract.ts';
 import { fetchChunk } from './chunks/memory-chunks.ts';
 import { DeltaReader } from './delta/delta-reader.ts';
@@ -17,6 +17,8 @@ export interface VerifyParts {
   readonly chunks: ChunkStore;
   /** folders of the chunks and of the bases' manifests, for messages */
   readonly folders: { readonly chunks: string; readonly bases: string };
+  /** digests of memory bases that need not be looked at again; those that are looked at are added */
+  readonly seenBases?: Set<string>;
   /** Reads all of a snapshot's disks. */
   readonly verifyDisk: (disk: SnapshotDisk) => Promise<SnapshotVerification>;
 }
@@ -29,8 +31,11 @@ export async function verifySnapshot(parts: VerifyParts, folder: string, id: str
   await checkOwnFiles(check, manifest, folder);
   const digest = baseOf(manifest);
   const basePath = join(parts.folders.bases, digest);
-  const base = await check.of('manifest of the memory base', basePath, () => parts.bases.load(digest));
-  if (base !== undefined) await checkBase(check, parts, base);
+  if (parts.seenBases?.has(digest) !== true) {
+    parts.seenBases?.add(digest);
+    const base = await check.of('manifest of the memory base', basePath, () => parts.bases.load(digest));
+    if (base !== undefined) await checkBase(check, parts, base);
+  }
   for (const [name, { path }] of [
     ['kernel', manifest.kernel],
     ['tools drive', manifest.toolsDrive],
@@ -69,27 +74,4 @@ async function checkBase(check: Checks, { bases, chunks, folders }: VerifyParts,
   const file = bases.pathOf(base.digest);
   if ((await sizeOf(file)) === undefined) return;
   await check.of('file of the memory base', file, () => checkBaseFile(file, base));
-}
-
-/** What was read, and what was wrong. */
-class Checks implements SnapshotVerification {
-  checkedBytes = 0;
-  readonly problems: ArtefactProblem[] = [];
-
-  /** Does a check of one file; what it throws is noted. */
-  async of<T>(artefact: string, path: string, check: () => Promise<T>): Promise<T | undefined> {
-    try {
-      const result = await check();
-      this.checkedBytes += (await sizeOf(path)) ?? 0;
-      return result;
-    } catch (error) {
-      if (error instanceof AenvError && error.code === 'snapshot_not_found') throw error;
-      this.problems.push({ artefact, path, message: error instanceof Error ? error.message : String(error) });
-      return undefined;
-    }
-  }
-}
-
-async function sizeOf(path: string): Promise<number | undefined> {
-  return (await stat(path).catch(() => undefined))?.size;
 }

@@ -6,6 +6,8 @@ import { commitLayers } from '@aenv/block/layers/commit/commit.ts';
 import { fileLayer, LayerPool } from '@aenv/block/layers/stack/pool.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
+import { writeDurable } from '@aenv/platform/files/durable.ts';
+import { sealJson } from '@aenv/platform/files/sealed-json.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import { serviceOf } from '../../sandboxes/guest-service/service-of.ts';
@@ -18,6 +20,7 @@ import { layersState } from '../../snapshots/disk-state.ts';
 import { openSnapshotRepository } from '../../snapshots/repository/repository.ts';
 import type { Template } from '../contract.ts';
 import { diskLayers } from '../layers.ts';
+import { DISK_LAYER, DISK_SUM } from './disk-files.ts';
 import type { UseGuest } from './use-guest.ts';
 import { warmService } from './warm-service.ts';
 
@@ -46,9 +49,6 @@ export type BuildMachine = (
 ) => Promise<void>;
 
 const MIB = 1024 * 1024;
-
-/** File in such a folder with what the guest has written to its disk. */
-export const DISK_LAYER = 'disk.layer';
 
 /**
  * Boots a guest, has it run what the template starts and load what the first call of a client needs, and captures it. It
@@ -119,7 +119,9 @@ async function keepDisk(
     throw new AenvError('internal', 'the disk of a guest does not stand on the layers that it was made of');
   }
   const target = { path: join(folder, DISK_LAYER), uuid: randomUUID(), virtualSize: diskSizeMb * MIB };
-  await commitLayers(new LayerPool(), { ...target, layers: own.map(fileLayer), isBottom: false }, signal);
+  const options = { ...target, layers: own.map(fileLayer), isBottom: false };
+  const { digest, sizeBytes } = await commitLayers(new LayerPool(), options, signal);
+  await writeDurable(join(folder, DISK_SUM), sealJson({ digest, sizeBytes }), 0o600);
   // The block daemon reads it as a user of its own; what is in it is no more secret than the image.
   await chmod(target.path, 0o444);
 }

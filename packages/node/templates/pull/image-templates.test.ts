@@ -15,6 +15,7 @@ import { type Ledger, openLedger } from '../../store/ledger.ts';
 import { fullRecord } from '../../store/testing/records.ts';
 import type { BuildIds, BuildState, TemplateBuilds } from '../builds/contract.ts';
 import { Templates } from '../service.ts';
+import { removeUnusedColdTemplates } from './cold-templates.ts';
 import type { ImageBuild } from './contract.ts';
 import { NodeImageTemplates } from './image-templates.ts';
 import { createPull, type Pull } from './pull.ts';
@@ -257,6 +258,11 @@ test('an image that is booted without a template gets one without a name, once f
   const template = ledger.templates.get(first);
   assert.deepEqual([template?.aliases, template?.start.envVars, template?.diskSizeMb], [[], { A: '1' }, 64]);
   await assert.rejects(images.prepareCold(`${registry.registry.host}/absent:1`, sizes), code('image_not_found'));
-  images.remove(first);
+  const second = (await images.prepareCold(image, { ...sizes, memoryMb: 512 })) ?? '';
+  ledger.sandboxes.insert(fullRecord({ templateId: second }));
+  // One has a sandbox, the other has none.
+  assert.equal(removeUnusedColdTemplates(ledger, Date.now() - 60_000), 0);
+  assert.equal(removeUnusedColdTemplates(ledger, Date.now() + 1), 1);
   assert.equal(ledger.templates.get(first), undefined);
+  assert.ok(ledger.templates.get(second) !== undefined);
 });

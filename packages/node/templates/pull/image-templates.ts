@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
@@ -9,7 +9,8 @@ import type { Ledger } from '../../store/ledger.ts';
 import { BuildLog } from '../builds/build-log.ts';
 import type { BuildIds, BuildState, LogQuery, TemplateBuilds } from '../builds/contract.ts';
 import type { Template, TemplateService } from '../contract.ts';
-import { diskLayers, layerFiles } from '../layers.ts';
+import { layerFiles } from '../layers.ts';
+import { coldId } from './cold-templates.ts';
 import type { ImageBuild, ImageTemplates, NewTemplate } from './contract.ts';
 import { fromImage, type ImageParts } from './from-image.ts';
 import { describeProgress, megabytes } from './progress.ts';
@@ -125,22 +126,6 @@ export class NodeImageTemplates implements ImageTemplates {
       ledger.builds.removeOf(templateId);
     });
     log.info('template removed', { templateId, aliases });
-  }
-
-  /**
-   * Removes templates without a name that no sandbox has, and none has started from since `before`, in `ms`.
-   * @returns how many
-   */
-  removeUnused(before: number): number {
-    const { ledger } = this.#options;
-    const used = new Set(ledger.sandboxes.live().map(({ templateId }) => templateId));
-    const unused = ledger.templates.list().filter((template) => {
-      const { templateId, aliases, updatedAt, lastSpawnedAt } = template;
-      const isCold = aliases.length === 0 && templateId === coldId(template);
-      return isCold && !used.has(templateId) && (lastSpawnedAt ?? updatedAt).getTime() < before;
-    });
-    for (const { templateId } of unused) ledger.templates.remove(templateId);
-    return unused.length;
   }
 
   /** Stops what is under way and waits until nothing of it is left running. */
@@ -263,12 +248,6 @@ export class NodeImageTemplates implements ImageTemplates {
 
 function bytesOf(sizeMb: number | undefined): number | undefined {
   return sizeMb === undefined ? undefined : sizeMb * MIB;
-}
-
-/** The same for the same image and sizes; ids are letters and digits. */
-function coldId({ source, start, diskSizeMb, cpuCount, memoryMb }: ImageParts & Omit<NewTemplate, 'alias'>): string {
-  const inputs = [diskLayers(source), source.imageDigest, start, diskSizeMb, cpuCount, memoryMb];
-  return createHash('sha256').update(JSON.stringify(inputs)).digest('hex').slice(0, 20);
 }
 
 /** A signal that ends with another one, or after a time. */

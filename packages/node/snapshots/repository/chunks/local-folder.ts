@@ -33,6 +33,11 @@ export class LocalFolder implements ChunkStore {
     return new LocalFolder(folder);
   }
 
+  /** A folder that somebody else writes to: it is read only, and left as it is. */
+  static reading(folder: string): LocalFolder {
+    return new LocalFolder(folder);
+  }
+
   put(key: string, bytes: Uint8Array): Promise<void> {
     return this.#puts.run(key, async () => {
       if (await this.#exists(key)) return;
