@@ -71,6 +71,8 @@ export interface BlockStore {
   remove(id: string): Promise<void>;
   /** Layers of a snapshot, bottom first; waits until all of them are sealed and on the disk. */
   layersOf(snapshot: string): Promise<readonly (string | RemoteLayer)[]>;
+  /** Files of those layers of a snapshot that disks of this store have written: sealed, so they never change. */
+  ownLayersOf(snapshot: string): Promise<readonly string[]>;
   /** Names of the snapshots that are on stable storage. */
   listSnapshots(): Promise<string[]>;
   /** Removes a snapshot; disks that were made from it go on. Idempotent. */

@@ -11,6 +11,7 @@ import { registerPause } from './commands/pause.ts';
 import { registerPull } from './commands/pull.ts';
 import { registerRun } from './commands/run.ts';
 import { registerSandboxes } from './commands/sandboxes.ts';
+import { registerSnapshots } from './commands/snapshots.ts';
 import { registerStart } from './commands/start.ts';
 import { registerTemplates } from './commands/templates.ts';
 import { registerTransfer } from './commands/transfer.ts';
@@ -33,6 +34,7 @@ export function createProgram(version: string): Command {
   registerSandboxes(program);
   registerPause(program);
   registerFork(program);
+  registerSnapshots(program);
   registerTransfer(program);
   registerPull(program);
   registerTemplates(program);

@@ -24,6 +24,7 @@ export interface NbdStoreOptions {
 export function createNbdStore(options: NbdStoreOptions): BlockStore {
   const { daemon, socketsDir } = options;
   const folderOf = (id: string) => join(socketsDir, id);
+  const ownPath = (layer: string) => layerPaths(layerFolder(blockdFolders(options.root, ''), layer)).sealed;
 
   async function remove(id: string): Promise<void> {
     await daemon.call('remove', { disk: id });
@@ -68,9 +69,13 @@ export function createNbdStore(options: NbdStoreOptions): BlockStore {
     layersOf: async (snapshot) => {
       const { layers } = await daemon.call('settleSnapshot', { snapshot });
       return layers.map((layer) => {
-        if (layer.kind === 'own') return layerPaths(layerFolder(blockdFolders(options.root, ''), layer.layer)).sealed;
+        if (layer.kind === 'own') return ownPath(layer.layer);
         return layer.kind === 'file' ? layer.path : { key: layer.key, source: layer.source };
       });
+    },
+    ownLayersOf: async (snapshot) => {
+      const { layers } = await daemon.call('settleSnapshot', { snapshot });
+      return layers.flatMap((layer) => (layer.kind === 'own' ? [ownPath(layer.layer)] : []));
     },
     listSnapshots: async () => (await daemon.call('listSnapshots', {})).snapshots,
     removeSnapshot: async (snapshot) => {

@@ -22,6 +22,23 @@ export interface ForkInfo {
   readonly error?: { readonly code: number; readonly message: string };
 }
 
+export interface SnapshotInfo {
+  /** what it is referred to by */
+  readonly snapshotID: string;
+  readonly names: readonly string[];
+  readonly templateID: string;
+  readonly sandboxID: string;
+  readonly createdAt: string;
+  readonly cpuCount: number;
+  readonly memoryMB: number;
+  readonly diskSizeMB: number;
+}
+
+export interface VerificationInfo {
+  readonly checkedBytes: number;
+  readonly problems: readonly { readonly artefact: string; readonly path: string; readonly message: string }[];
+}
+
 export interface TemplateInfo {
   readonly templateID: string;
   readonly aliases: readonly string[];
@@ -100,6 +117,8 @@ export interface CreateOptions {
 }
 
 const COLD_TIMEOUT_MS = 3_600_000;
+/** For what reads or writes as much as a sandbox has. */
+const SNAPSHOT_TIMEOUT_MS = 1_800_000;
 
 /** An answer of the API that is an error; `status` is HTTP's. */
 export class ApiError extends CliError {
@@ -151,13 +170,15 @@ export class ControlPlane {
     return (await this.#request('POST', path, { timeout })) as SandboxInfo;
   }
 
-  async pause(sandboxId: string): Promise<void> {
-    await this.#request('POST', `/sandboxes/${encodeURIComponent(sandboxId)}/pause`);
+  /** @param memory whether more than the disk is kept */
+  async pause(sandboxId: string, memory: boolean): Promise<void> {
+    await this.#request('POST', `/sandboxes/${encodeURIComponent(sandboxId)}/pause`, { memory });
   }
 
-  async resume(sandboxId: string, timeout: number): Promise<SandboxInfo> {
+  /** @param memory whether it goes on with its memory, if that was kept */
+  async resume(sandboxId: string, timeout: number, memory: boolean): Promise<SandboxInfo> {
     const path = `/sandboxes/${encodeURIComponent(sandboxId)}/resume`;
-    return (await this.#request('POST', path, { timeout })) as SandboxInfo;
+    return (await this.#request('POST', path, { timeout, memory })) as SandboxInfo;
   }
 
   /** One entry for each child. The children of one call start a few at a time, so that many of them take a while. */
@@ -165,6 +186,37 @@ export class ControlPlane {
     const path = `/sandboxes/${encodeURIComponent(sandboxId)}/fork`;
     const limit = AbortSignal.timeout(120_000 + count * 30_000);
     return (await (await this.#send('POST', path, { count, timeout }, limit)).json()) as ForkInfo[];
+  }
+
+  /** Answers when all of it is on the disk. */
+  async takeSnapshot(sandboxId: string, name: string | undefined): Promise<SnapshotInfo> {
+    const path = `/sandboxes/${encodeURIComponent(sandboxId)}/snapshots`;
+    const body = name === undefined ? {} : { name };
+    const response = await this.#send('POST', path, body, AbortSignal.timeout(SNAPSHOT_TIMEOUT_MS));
+    return (await response.json()) as SnapshotInfo;
+  }
+
+  /** All pages of it. */
+  async snapshots(query: Readonly<Record<string, string>> = {}, signal?: AbortSignal): Promise<SnapshotInfo[]> {
+    const all: SnapshotInfo[] = [];
+    let nextToken: string | null = null;
+    do {
+      const page = new URLSearchParams({ ...query, ...(nextToken === null ? {} : { nextToken }) });
+      const response = await this.#send('GET', `/snapshots?${page}`, undefined, signal);
+      all.push(...((await response.json()) as SnapshotInfo[]));
+      nextToken = response.headers.get('x-next-token');
+    } while (nextToken !== null);
+    return all;
+  }
+
+  async snapshot(name: string): Promise<SnapshotInfo> {
+    return (await this.#request('GET', `/snapshots/${encodeURIComponent(name)}`)) as SnapshotInfo;
+  }
+
+  async verifySnapshot(name: string): Promise<VerificationInfo> {
+    const path = `/snapshots/${encodeURIComponent(name)}/verify`;
+    const response = await this.#send('POST', path, undefined, AbortSignal.timeout(SNAPSHOT_TIMEOUT_MS));
+    return (await response.json()) as VerificationInfo;
   }
 
   async setTimeout(sandboxId: string, seconds: number): Promise<void> {

@@ -34,6 +34,8 @@ export function registerCompletion(program: Command): void {
           quietly(async () =>
             (await (await api()).templates(signal)).flatMap((t) => (t.aliases.length > 0 ? t.aliases : [t.templateID])),
           ),
+        snapshots: () =>
+          quietly(async () => (await (await api()).snapshots({}, signal)).map(({ snapshotID }) => snapshotID)),
       });
       console.log(found.join('\n'));
     });

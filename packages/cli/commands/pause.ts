@@ -13,11 +13,12 @@ export function registerPause(program: Command): void {
       'Keeps memory, processes and disk of sandboxes and gives back what they hold of the host. A paused sandbox has no end of its time to live.',
     )
     .argument('<id...>', 'ids of sandboxes')
-    .action(async (ids: string[], _flags, command: Command) => {
+    .option('--disk', 'keep the disk alone: the next start boots it, and what ran is gone')
+    .action(async (ids: string[], flags: { disk?: boolean }, command: Command) => {
       const api = await openControlPlane(globalFlags(command));
       for (const id of ids) {
         try {
-          await api.pause(id);
+          await api.pause(id, flags.disk !== true);
           console.log(id);
         } catch (error) {
           if (!(error instanceof ApiError)) throw error;
@@ -32,8 +33,9 @@ export function registerPause(program: Command): void {
     .summary('let a paused sandbox go on where it was')
     .argument('<id>', 'id of the sandbox')
     .addOption(timeoutOption())
-    .action(async (id: string, flags: { timeout: number }, command: Command) => {
+    .option('--boot', 'boot its disk instead of going on with its memory')
+    .action(async (id: string, flags: { timeout: number; boot?: boolean }, command: Command) => {
       const api = await openControlPlane(globalFlags(command));
-      console.log((await api.resume(id, flags.timeout)).sandboxID);
+      console.log((await api.resume(id, flags.timeout, flags.boot !== true)).sandboxID);
     });
 }

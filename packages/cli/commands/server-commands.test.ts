@@ -6,14 +6,22 @@ import { json } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { createProgram } from '../program.ts';
 
-type Handler = (method: string, url: URL, body: unknown) => { readonly status: number; readonly body?: unknown };
+type Handler = (
+  method: string,
+  url: URL,
+  body: unknown,
+) => {
+  readonly status: number;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+};
 
 /** The commands against a server in memory; gives what they print. */
 async function aenv(t: TestContext, handler: Handler) {
   const server = createServer(async (request, response) => {
     const sent = await json(request).catch(() => undefined);
-    const { status, body } = handler(request.method ?? '', new URL(request.url ?? '/', 'http://x'), sent);
-    response.writeHead(status).end(body === undefined ? '' : JSON.stringify(body));
+    const { status, body, headers } = handler(request.method ?? '', new URL(request.url ?? '/', 'http://x'), sent);
+    response.writeHead(status, headers).end(body === undefined ? '' : JSON.stringify(body));
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.after(() => {
@@ -100,8 +108,8 @@ test('metrics are a table of one line for each sample', async (t) => {
 
 test('pause goes on with the next sandbox when one refuses; resume names the sandbox', async (t) => {
   const calls: string[] = [];
-  const run = await aenv(t, (method, { pathname }) => {
-    calls.push(`${method} ${pathname}`);
+  const run = await aenv(t, (method, { pathname }, body) => {
+    calls.push(`${method} ${pathname} ${JSON.stringify(body)}`);
     if (pathname.endsWith('/resume')) return { status: 201, body: { sandboxID: 'i3' } };
     return pathname.includes('/i1/') ? { status: 409, body: { code: 409, message: 'paused' } } : { status: 204 };
   });
@@ -110,7 +118,15 @@ test('pause goes on with the next sandbox when one refuses; resume names the san
   assert.equal(process.exitCode, 1);
   process.exitCode = code;
   assert.deepEqual(await run('resume', 'i3'), ['i3']);
-  assert.deepEqual(calls, ['POST /sandboxes/i1/pause', 'POST /sandboxes/i2/pause', 'POST /sandboxes/i3/resume']);
+  assert.deepEqual(await run('pause', '--disk', 'i2'), ['i2']);
+  assert.deepEqual(await run('resume', 'i3', '--boot', '--timeout', '5'), ['i3']);
+  assert.deepEqual(calls, [
+    'POST /sandboxes/i1/pause {"memory":true}',
+    'POST /sandboxes/i2/pause {"memory":true}',
+    'POST /sandboxes/i3/resume {"timeout":300,"memory":true}',
+    'POST /sandboxes/i2/pause {"memory":false}',
+    'POST /sandboxes/i3/resume {"timeout":5,"memory":false}',
+  ]);
 });
 
 test('ls tells of a paused sandbox that it is paused, and no end', async (t) => {
@@ -219,4 +235,49 @@ test('start --cold boots an image; sizes without it are refused', async (t) => {
   for (const bad of ['data', '=b', 'a=', 'a=b,x', 'a=b,size=0', 'a=b,path=']) {
     await assert.rejects(run('start', '--cold', 'debian:13', '-d', '--drive', bad), { code: /invalidArgument/ }, bad);
   }
+});
+
+test('snapshots: create prints the reference, ls all pages, rm spares templates, verify tells by its exit code', async (t) => {
+  const calls: string[] = [];
+  const snapshot = (name: string) => ({
+    ...{ snapshotID: `default/${name}:v1`, names: [], templateID: `t${name}`, sandboxID: 'i1' },
+    ...{ createdAt: new Date(Date.now() - 65_000).toISOString(), cpuCount: 1, memoryMB: 512, diskSizeMB: 10_240 },
+  });
+  const run = await aenv(t, (method, { pathname, search, searchParams }, body) => {
+    calls.push(
+      `${method} ${decodeURIComponent(pathname)}${search}${body === undefined ? '' : ` ${JSON.stringify(body)}`}`,
+    );
+    if (pathname.endsWith('/verify')) {
+      return {
+        status: 200,
+        body: { checkedBytes: 2 ** 20, problems: [{ artefact: 'a', path: '/p', message: 'bad' }] },
+      };
+    }
+    if (pathname === '/snapshots') {
+      const [name, headers] = searchParams.has('nextToken') ? ['b', {}] : ['a', { 'x-next-token': 'next' }];
+      return { status: 200, body: [snapshot(name)], headers };
+    }
+    if (pathname === '/snapshots/base') return { status: 404, body: { code: 404, message: 'no such snapshot' } };
+    if (method === 'DELETE') return { status: 204 };
+    return { status: method === 'POST' ? 201 : 200, body: snapshot('a') };
+  });
+  assert.deepEqual(await run('snapshot', 'create', 'i1', '--name', 'a:v1'), ['default/a:v1']);
+  const [table = ''] = await run('snapshot', 'ls', '--sandbox', 'i1', '--output', 'table');
+  assert.match(table, /^SNAPSHOT .*\ndefault\/a:v1 +ta +i1 +1m 5s +1 +512 MiB +10240 MiB\ndefault\/b:v1 /);
+  const code = process.exitCode;
+  assert.deepEqual(await run('snapshot', 'rm', 'base', 'a:v1'), ['a:v1']);
+  assert.equal(process.exitCode, 1);
+  process.exitCode = code;
+  assert.deepEqual(await run('snapshot', 'verify', 'a:v1', '--output', 'table'), ['1.0 MiB read, 1 problems']);
+  assert.equal(process.exitCode, 1);
+  process.exitCode = code;
+  assert.deepEqual(calls, [
+    'POST /sandboxes/i1/snapshots {"name":"a:v1"}',
+    'GET /snapshots?sandboxID=i1',
+    'GET /snapshots?sandboxID=i1&nextToken=next',
+    'GET /snapshots/base',
+    'GET /snapshots/a:v1',
+    'DELETE /templates/ta',
+    'POST /snapshots/a:v1/verify',
+  ]);
 });

@@ -3,7 +3,11 @@ import { test } from 'node:test';
 import { createProgram } from '../program.ts';
 import { candidates } from './candidates.ts';
 
-const lookups = { ids: async () => ['iabc', 'ixyz'], templates: async () => ['base'] };
+const lookups = {
+  ids: async () => ['iabc', 'ixyz'],
+  templates: async () => ['base'],
+  snapshots: async () => ['default/ready:v1'],
+};
 const complete = (...words: string[]) => candidates(createProgram('0'), words, lookups);
 
 test('commands, also those of the host', async () => {
@@ -20,6 +24,12 @@ test('ids where an id stands, and only there', async () => {
 
 test('templates where one is started, after options with and without values', async () => {
   assert.deepEqual(await complete('start', '-d', '--timeout', '5', ''), ['base']);
+});
+
+test('snapshots where one is shown or removed', async () => {
+  assert.deepEqual(await complete('snapshot', 'get', ''), ['default/ready:v1']);
+  assert.deepEqual(await complete('snapshot', 'rm', 'x', 'def'), ['default/ready:v1']);
+  assert.deepEqual(await complete('snapshot', 'create', 'i'), ['iabc', 'ixyz']);
 });
 
 test('options of the command and of the program', async () => {

@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
 
-/** What may stand where a word is being typed; `ids` and `templates` are looked up only where they can stand. */
+/** What may stand where a word is being typed; names of the server are looked up only where they can stand. */
 export interface Lookups {
   ids(): Promise<readonly string[]>;
   templates(): Promise<readonly string[]>;
+  snapshots(): Promise<readonly string[]>;
 }
 
 /**
@@ -40,5 +41,6 @@ async function positionalWords(command: Command, positionals: number, lookups: L
   const argument = command.registeredArguments[positionals] ?? command.registeredArguments.at(-1);
   if (argument?.name() === 'id' && (positionals === 0 || argument.variadic)) return await lookups.ids();
   if (argument?.name() === 'template' && positionals === 0) return await lookups.templates();
+  if (argument?.name() === 'snapshot') return await lookups.snapshots();
   return argument?.argChoices ?? [];
 }

@@ -24,7 +24,6 @@ describe('the body of a create request', () => {
 
   it('refuses options that are known and not served, by name', () => {
     const cases: [object, string][] = [
-      [{ autoPauseMemory: false }, 'autoPauseMemory'],
       [{ network: { allowOut: ['1.1.1.1'] } }, 'network.allowOut'],
       [{ network: { denyOut: ['0.0.0.0/0'] } }, 'network.denyOut'],
       [

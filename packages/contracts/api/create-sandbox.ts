@@ -36,7 +36,9 @@ const shared = {
     .boolean()
     .nullish()
     .openapi({ description: 'true: the end of the time to live pauses, else it deletes' }),
-  autoPauseMemory: unserved('pausing without the memory', true),
+  autoPauseMemory: z.boolean().nullish().openapi({
+    description: 'false: a pause at that end keeps the disk alone; needs autoPause, excludes autoResume',
+  }),
   autoResume: z
     .strictObject({ enabled: z.boolean().nullish().openapi({ description: 'true: traffic resumes it while paused' }) })
     .nullish(),

@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi';
 
-const page = {
+/** Parameters of every list that comes in pages. */
+export const page = {
   limit: z
     .string()
     .regex(/^\d{1,3}$/, 'must be a whole number from 1 to 100')

@@ -26,6 +26,7 @@ export const HOST_ONLY_PATHS: readonly string[] = [
   '/upgrade',
   '/observe',
   '/hooks',
+  '/sync',
 ];
 
 /**
@@ -89,6 +90,12 @@ export const TUNNEL_HOST = '127.0.0.1';
  * writes down of a running guest, so that looking at it costs the guest one short answer.
  */
 export const OBSERVE_PATH = '/observe';
+
+/**
+ * `POST /sync` with the host secret -> 204 when all that the guest's file systems had in memory is on their disks, 401
+ * without. For a disk that is about to be kept without the memory.
+ */
+export const SYNC_PATH = '/sync';
 
 export interface GuestReport {
   /** for the next call; one of another run of envd counts as none */

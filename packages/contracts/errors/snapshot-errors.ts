@@ -12,6 +12,11 @@ export const SNAPSHOT_ERRORS = {
     summary: 'A snapshot with this id exists already, is being made, or is still open after it was removed.',
     remediation: 'Use another id; the ids of snapshots are never used again.',
   },
+  snapshot_in_use: {
+    status: 400,
+    summary: 'Sandboxes that were made from this snapshot are alive.',
+    remediation: 'Delete the sandboxes named in the message with `aenv rm ID`, then try again.',
+  },
   snapshot_corrupt: {
     status: 500,
     summary: 'A part of a snapshot is damaged or missing; it is never restored.',

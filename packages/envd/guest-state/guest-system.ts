@@ -32,6 +32,8 @@ export interface GuestSystem {
   setIdentity(identity: Identity): void;
   /** Mounts attached drives, unless they are mounted already. @throws AenvError `drive_unusable` */
   mountDrives(drives: readonly GuestDrive[]): Promise<void>;
+  /** Writes what file systems have in memory to their disks. */
+  sync(): Promise<void>;
   bootId(): string;
   /** Does what can be done ahead of a capture, so that the first call after it finds it done. */
   warmUp(): void;
@@ -53,6 +55,7 @@ export function guestSystem(native: string): GuestSystem {
     freeze: async () => (await ask('freeze')) === 0,
     // Without cgroups nothing was stopped, and there is nothing to let go on.
     thaw: async () => void (await ask('thaw')),
+    sync: () => runNative(native, ['sync']),
     setIdentity: (identity) => applyIdentity(identity),
     mountDrives: (drives) => mountDrives(drives, (args) => runNative(native, ['mount', ...args])),
     bootId: () => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(),

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { BOOT_ID_HEADER, HOST_SECRET_HEADER } from '@aenv/contracts/envd/host-api.ts';
+import { BOOT_ID_HEADER, HOST_SECRET_HEADER, SYNC_PATH } from '@aenv/contracts/envd/host-api.ts';
 import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { startEnvd } from '../server/envd.ts';
@@ -34,6 +34,18 @@ test('the first call sets the host secret, later ones must bring it', async () =
   assert.equal((await fetch(`${envd.url}/init`, { method: 'POST' })).status, 401);
   assert.equal((await fetch(`${envd.url}/metrics`)).status, 200, 'no token was set by the refused calls');
   assert.equal((await envd.init()).status, 204);
+});
+
+test('the host has file systems written to their disks, and nobody else does', async () => {
+  await using envd = await testEnvd();
+  await envd.init({ accessToken: 'token' });
+  const sync = (headers: Record<string, string>) => fetch(`${envd.url}${SYNC_PATH}`, { method: 'POST', headers });
+  for (const headers of [{}, { 'x-access-token': 'token' }, { [HOST_SECRET_HEADER]: 'b'.repeat(64) }]) {
+    assert.equal((await sync(headers)).status, 401);
+  }
+  assert.ok(!envd.system.told.includes('sync'));
+  assert.equal((await sync({ [HOST_SECRET_HEADER]: TEST_SECRET })).status, 204);
+  assert.ok(envd.system.told.includes('sync'));
 });
 
 test('of two first calls at once only one secret wins', async () => {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ARCHIVE_PATH } from '@aenv/contracts/envd/archive.ts';
-import { type GuestReport, OBSERVE_PATH } from '@aenv/contracts/envd/host-api.ts';
+import { type GuestReport, OBSERVE_PATH, SYNC_PATH } from '@aenv/contracts/envd/host-api.ts';
 import { FREEZE_PATH, HOOKS_PATH, UNFREEZE_PATH } from '@aenv/contracts/envd/restore-api.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { InitHandler } from '../guest-state/init.ts';
@@ -97,6 +97,10 @@ function createRoutes({ context, init, metrics, hostMetrics }: RouterParts): Rea
       },
     },
   });
+  const sync: Handler = async (_request, response) => {
+    await context.options.system.sync();
+    sendEmpty(response);
+  };
   return new Map<string, Route>([
     ['/health', { open: true, methods: { GET: alive, HEAD: alive } }],
     ['/init', { open: true, methods: { POST: (request, response) => init.handle(request, response) } }],
@@ -104,6 +108,7 @@ function createRoutes({ context, init, metrics, hostMetrics }: RouterParts): Rea
     [UNFREEZE_PATH, forHost((request, response) => restore.unfreeze(request, response))],
     [HOOKS_PATH, forHost((request, response) => restore.hooks(request, response))],
     [OBSERVE_PATH, { open: true, methods: { GET: observe } }],
+    [SYNC_PATH, forHost(sync)],
     ['/metrics', { methods: { GET: async (_, response) => sendJson(response, 200, await metrics.read()) } }],
     ['/envs', { methods: { GET: (_, response) => sendJson(response, 200, environmentOf(context)) } }],
     [

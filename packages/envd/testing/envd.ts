@@ -39,6 +39,7 @@ export function recordedSystem(): RecordedSystem {
     disconnect: async (port) => void told.push(`disconnect all but ${port}`),
     freeze: async () => told.push('freeze') > 0,
     thaw: async () => void told.push('thaw'),
+    sync: async () => void told.push('sync'),
     setIdentity: (identity) => void identities.push(identity),
     bootId: () => '00000000-0000-4000-8000-000000000000',
     warmUp: () => {},

@@ -26,7 +26,7 @@ test('the program is static, so that it runs in any root file system', async () 
 });
 
 test('called in a wrong way, every applet says how it is used and does nothing', async () => {
-  for (const args of [[], ['nothing'], ['clock'], ['clock', 'set', '1'], ['restore', 'now']]) {
+  for (const args of [[], ['nothing'], ['clock'], ['clock', 'set', '1'], ['restore', 'now'], ['sync', 'now']]) {
     const { stderr } = await run([native.path, ...args], { okCodes: [USAGE] });
     assert.match(stderr, /^usage: /, args.join(' '));
   }

@@ -20,6 +20,7 @@ static const struct {
 	{ "clock", clock_main, false },
 	{ "restore", restore_main, false },
 	{ "mount", mount_main, false },
+	{ "sync", sync_main, false },
 };
 
 /* Without cgroups, and on the host, there is no such file and nothing to do. */
@@ -45,6 +46,6 @@ int main(int argc, char **argv)
 			join_user_cgroup();
 		return applets[i].main(argc - 1, argv + 1);
 	}
-	fputs("usage: aenv-guest spawn|xattr|watch|clock|restore|mount ...\n", stderr);
+	fputs("usage: aenv-guest spawn|xattr|watch|clock|restore|mount|sync ...\n", stderr);
 	return EXIT_USAGE;
 }

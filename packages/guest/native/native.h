@@ -9,6 +9,7 @@
 int init_main(int argc, char **argv);
 int clock_main(int argc, char **argv);
 int restore_main(int argc, char **argv);
+int sync_main(int argc, char **argv);
 int spawn_main(int argc, char **argv);
 int xattr_main(int argc, char **argv);
 int watch_main(int argc, char **argv);

@@ -55,6 +55,17 @@ describe('creating a sandbox', () => {
     ]);
   });
 
+  it('takes a pause without memory at the end, and nothing that it excludes', async () => {
+    const end = async (more: object) => await api.request('POST', '/v2/sandboxes', { templateID: 'base', ...more });
+    assert.equal((await end({ autoPause: true, autoPauseMemory: false })).status, 201);
+    assert.deepEqual([api.sandboxes.created[0]?.onTimeout, api.sandboxes.created[0]?.pauseMemory], ['pause', false]);
+    for (const more of [{}, { autoPause: false }, { autoPause: true, autoResume: { enabled: true } }]) {
+      const { status, body } = await end({ ...more, autoPauseMemory: false });
+      assert.equal(status, 400);
+      assert.match(String(body.message), /^body\.auto(PauseMemory|Resume)/);
+    }
+  });
+
   it('passes every option on', async () => {
     const answer = await api.request('POST', '/sandboxes', {
       templateID: 'default/base:default',

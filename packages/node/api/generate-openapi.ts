@@ -10,6 +10,7 @@ export function openApiPage(version: string): string {
   const routes = allRoutes({
     sandboxes: uncalled as never,
     templates: uncalled as never,
+    snapshots: uncalled as never,
     builds: uncalled as never,
     images: uncalled as never,
     storage: uncalled as never,

@@ -50,6 +50,7 @@ describe('one sandbox', () => {
       ['POST', `/sandboxes/${id}/pause`, {}],
       ['POST', `/sandboxes/${id}/resume`, { timeout: 5 }],
       ['POST', `/sandboxes/${id}/fork`, {}],
+      ['POST', `/sandboxes/${id}/snapshots`, {}],
     ] as const) {
       const again = await api.request(method, path, body);
       assert.equal(again.status, 404, path);

@@ -5,6 +5,7 @@ import type { Config } from '../config/schema.ts';
 import type { NodeMetrics } from '../observability/prometheus.ts';
 import type { SandboxService } from '../sandboxes/contract.ts';
 import type { SandboxObservations } from '../sandboxes/observe/contract.ts';
+import type { SnapshotCatalog } from '../snapshots/catalog/contract.ts';
 import type { StorageService } from '../storage/contract.ts';
 import type { TemplateBuilds } from '../templates/builds/contract.ts';
 import type { TemplateService } from '../templates/contract.ts';
@@ -34,6 +35,7 @@ export function apiSettings(config: Pick<Config, 'limits' | 'proxy'>): ApiSettin
 export interface ApiParts {
   readonly sandboxes: SandboxService;
   readonly templates: TemplateService;
+  readonly snapshots: SnapshotCatalog;
   readonly builds: TemplateBuilds;
   readonly images: ImageTemplates;
   readonly storage: StorageService;

@@ -33,6 +33,7 @@ import { askGuestOverTcp } from '../sandboxes/observe/guest-report.ts';
 import { Observatory } from '../sandboxes/observe/observatory.ts';
 import { createCapturedGuests } from '../sandboxes/restoring/captured-guests.ts';
 import { Sandboxes } from '../sandboxes/service.ts';
+import { Catalog } from '../snapshots/catalog/catalog.ts';
 import { NodeCheckpoints } from '../snapshots/checkpoints.ts';
 import { collectSnapshots } from '../snapshots/collector.ts';
 import { DiskSpace } from '../snapshots/disk-space.ts';
@@ -120,7 +121,7 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   const storage = await openStorage({ config, folders, version, log, metrics, signal });
   taken.add(() => storage.close());
   const { volumes } = storage;
-  const repository = await openSnapshots(folders, clock, log);
+  const repository = await openSnapshots(folders, volumes, clock, log);
   taken.add(() => repository.close());
   const running = await recoverHost({ config, folders, ledger, volumes, repository, log });
   const network = await createNetwork({
@@ -171,10 +172,11 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   const { bootAttempts, bootTimeoutMs } = config.vmm;
   const guests = createCapturedGuests(envdOverTcp(clock), log);
   const checkpoints = new NodeCheckpoints({
-    ...{ repository, volumes, host: vms.host, boot: vms.boot },
+    ...{ repository, volumes, host: vms.host, boot: vms.boot, log },
     space: new DiskSpace({ folder: folders.home, keepFreeBytes: config.storage.keepFreeBytes }),
     guests,
   });
+  taken.add(() => checkpoints.close());
   const places = { driver: vms.driver, vmDir: folders.vms, serialLogs };
   const launch = createLaunch({
     ...{ slots: network.pool, volumes, checkpoints, vmParts: vms.parts },
@@ -200,11 +202,13 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   const paused = ledger.sandboxes
     .live()
     .flatMap(({ state, checkpoint }) => (state === 'paused' && checkpoint !== undefined ? [checkpoint.id] : []));
-  const needed = new Set([...paused, ...startPoints.idsOf(templates.list())]);
+  const needed = new Set([...paused, ...ledger.snapshots.checkpointIds(), ...startPoints.idsOf(templates.list())]);
   const adoptedBases = adopted.map(({ machine }) => machine.vm.record.memoryBase);
   await sweepSnapshots({ repository, volumes, needed, memoryBases: adoptedBases, log });
+  const snapshots = new Catalog({ ...{ ledger, repository, checkpoints, log }, namespace: TEAM });
   const sandboxes = new Sandboxes({
     ledger: ledger.sandboxes,
+    ...{ snapshots, namespace: TEAM },
     startPointOf: (template) => startPoints.of(template),
     ...{ templates, checkpoints, launch },
     limits: { ...config.limits, maxConcurrentStarts: config.limits.maxConcurrentStarts ?? availableParallelism() },
@@ -229,7 +233,7 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     builds: images,
     apiKeys: keys,
     settings: apiSettings(config),
-    ...{ sandboxes, templates, images, drives, storage: stored.service, keys, log, metrics, version },
+    ...{ sandboxes, templates, snapshots, images, drives, storage: stored.service, keys, log, metrics, version },
   });
   const frontDoor = createFrontDoor({
     directory: sandboxes.routes,

@@ -29,7 +29,7 @@ export async function recoverHost(options: HostRecoveryOptions): Promise<readonl
   const { running } = await recover({
     ledger: ledger.sandboxes,
     volumes,
-    hasCheckpoint: (id) => hasCheckpoint(repository, volumes, id),
+    hasCheckpoint: (checkpoint, drives) => hasCheckpoint(repository, volumes, checkpoint, drives),
     runtimeDir: folders.runtime,
     vmDir: folders.vms,
     vmFileDirs: [{ path: folders.serial }, { path: folders.disks }, { path: folders.memory, keep: /^zero-\d+\.mem$/ }],

@@ -8,6 +8,7 @@ import type { Config } from '../config/schema.ts';
 import type { Launch, StartPoint } from '../sandboxes/launch/launch.ts';
 import type { CapturedGuests } from '../sandboxes/restoring/captured-guests.ts';
 import type { SnapshotRepository } from '../snapshots/contract.ts';
+import { verifyDisk } from '../snapshots/disks/verify-disk.ts';
 import { openSnapshotRepository } from '../snapshots/repository/repository.ts';
 import type { Template } from '../templates/contract.ts';
 import { diskLayers } from '../templates/layers.ts';
@@ -18,10 +19,15 @@ import type { Folders } from './folders.ts';
 import type { Vms } from './vms.ts';
 
 /** The snapshots of this node. */
-export function openSnapshots(folders: Folders, clock: Clock, log: Logger): Promise<SnapshotRepository> {
+export function openSnapshots(
+  folders: Folders,
+  volumes: BlockStore,
+  clock: Clock,
+  log: Logger,
+): Promise<SnapshotRepository> {
   return openSnapshotRepository({
     root: folders.snapshots,
-    verifyDisk: () => Promise.reject(new AenvError('not_served', 'not served yet: verifying disks of snapshots')),
+    verifyDisk: (disk) => verifyDisk(volumes, disk),
     ...{ clock, log },
   });
 }

@@ -1,10 +1,11 @@
 import type { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import type { SnapshotName, SnapshotRecord } from '../store/snapshot-record.ts';
 import type { DriveStart } from './drives/contract.ts';
 
 /** What the API asks of the lifecycle. Times are Dates here; seconds and RFC 3339 are the API's business. */
 
 export interface CreateSandbox {
-  /** id, alias or `alias:tag`, as the client sent it */
+  /** of a template or a snapshot: id, alias or `alias:tag`, as the client sent it */
   readonly template: string;
   /** whether it boots its template's disk also where there is a captured machine to continue */
   readonly cold?: boolean;
@@ -150,4 +151,10 @@ export interface SandboxService {
    * @throws AenvError when no child was attempted: `sandbox_not_running`, `sandbox_paused`, `capacity_exhausted`, `no_space`
    */
   fork(sandboxId: string, options: ForkOptions): Promise<readonly Fork[]>;
+  /**
+   * Keeps it as a snapshot, under a name that moves to it where one is given, and lets it go on. Returns when all of the
+   * snapshot is durable.
+   * @throws AenvError `sandbox_not_running`, `sandbox_paused`, `no_space`; `invalid_request` for the name of a template
+   */
+  snapshot(sandboxId: string, name?: SnapshotName): Promise<SnapshotRecord>;
 }

@@ -3,10 +3,11 @@ import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { Metrics } from '@aenv/platform/observability/metrics.ts';
 import type { MicroVm } from '@aenv/vmm/contract/micro-vm.ts';
+import type { SnapshotCatalog } from '../snapshots/catalog/contract.ts';
 import type { SandboxLedger } from '../store/sandbox-ledger.ts';
 import { type SandboxRecord, toView } from '../store/sandbox-record.ts';
+import type { SnapshotName, SnapshotRecord } from '../store/snapshot-record.ts';
 import type { Template, TemplateService } from '../templates/contract.ts';
-import { diskLayers } from '../templates/layers.ts';
 import { type AdmissionLimits, admit } from './admission.ts';
 import type { Adopted } from './adoption/adopt.ts';
 import type { Checkpoints } from './checkpoints/contract.ts';
@@ -21,12 +22,11 @@ import type {
   SandboxService,
   SandboxView,
 } from './contract.ts';
-import type { DriveStart } from './drives/contract.ts';
+import { Creating } from './creating/creating.ts';
 import { Ending } from './ending.ts';
 import { sandboxNotFound, sandboxNotPaused, sandboxNotRunning, sandboxPaused } from './errors.ts';
 import { Expiry } from './expiry/expiry.ts';
 import { Forking } from './forking/forking.ts';
-import { serviceOf } from './guest-service/service-of.ts';
 import type { Launch, StartPoint } from './launch/launch.ts';
 import type { SerialLogs } from './launch/serial-logs.ts';
 import { type EndRequest, isFinal } from './lifecycle/state.ts';
@@ -34,13 +34,16 @@ import type { ReadAvailableMemory } from './limits/memory.ts';
 import { LiveSandbox } from './live/live-sandbox.ts';
 import { LiveSandboxes } from './live/live-sandboxes.ts';
 import { SandboxMetrics } from './metrics.ts';
-import { newRecord } from './new-record.ts';
+import { newRecord, type SandboxShape } from './new-record.ts';
 import type { SandboxObserver } from './observe/contract.ts';
+import { booting, continuing } from './origin/after-pause.ts';
+import { resolveOrigin, shapeOf } from './origin/origin.ts';
 import { Pausing } from './pausing/pausing.ts';
 import type { PausedLimits } from './pausing/quota.ts';
 import { bringBack, comesBack } from './shutdown/comeback.ts';
 import type { ShutdownReport } from './shutdown/report.ts';
 import { Shutdown, type ShutdownPolicy } from './shutdown/shutdown.ts';
+import { Snapshotting } from './snapshotting/snapshotting.ts';
 import { Starting, type VmEnd } from './starting/starting.ts';
 
 export interface SandboxLimits extends AdmissionLimits {
@@ -51,6 +54,9 @@ export interface SandboxLimits extends AdmissionLimits {
 export interface LifecycleOptions {
   readonly ledger: SandboxLedger;
   readonly templates: TemplateService;
+  readonly snapshots: SnapshotCatalog;
+  /** the only one of this node */
+  readonly namespace: string;
   readonly launch: Launch;
   /** what a sandbox of a template starts from */
   readonly startPointOf: (template: Template) => Promise<StartPoint>;
@@ -72,19 +78,17 @@ const MIN_REFRESH_SECONDS = 15;
 const MIN_WAKE_SECONDS = 60;
 const MAX_WAKE_SECONDS = 3600;
 
-function diskOf({ source }: Template, drives: readonly DriveStart[]): StartPoint {
-  return { kind: 'disk', disk: { kind: 'layers', layers: diskLayers(source) }, drives };
-}
-
 /** The lifecycle of all sandboxes of this node; `routes` is the proxy's view of them. */
 export class Sandboxes implements SandboxService {
   readonly routes = new LiveSandboxes((live) => this.#wake(live));
   readonly #options: LifecycleOptions;
   readonly #metrics: SandboxMetrics;
   readonly #ending: Ending;
+  readonly #creating: Creating;
   readonly #pausing: Pausing;
   readonly #starting: Starting;
   readonly #forking: Forking;
+  readonly #snapshotting: Snapshotting;
   readonly #expiry: Expiry;
   #closing: Promise<ShutdownReport> | undefined;
   #comingBack: Promise<void> = Promise.resolve();
@@ -95,6 +99,7 @@ export class Sandboxes implements SandboxService {
     this.#ending = new Ending({ ...options, sandboxes: this.routes, metrics: this.#metrics });
     const shared = { ...options, sandboxes: this.routes, metrics: this.#metrics };
     this.#starting = new Starting({ ...shared, onVmExit: (live, vm, end) => this.#onVmExit(live, vm, end) });
+    this.#creating = new Creating({ ...options, starting: this.#starting, ending: this.#ending });
     this.#pausing = new Pausing({
       ...{ ...shared, ending: this.#ending },
       serve: (live, machine) => this.#starting.serve(live, machine),
@@ -105,14 +110,18 @@ export class Sandboxes implements SandboxService {
       admit: (memoryMb) => this.#admit(memoryMb),
       enter: (record) => this.#enter(record),
     });
+    this.#snapshotting = new Snapshotting({
+      ...{ ...options, ending: this.#ending },
+      requireRunning: (live) => this.#requireRunning(live),
+    });
     this.#metrics.observeStates(this.routes);
     this.#expiry = new Expiry({ ...shared, pausing: this.#pausing, ending: this.#ending });
   }
 
   async create(options: CreateSandbox): Promise<SandboxView> {
     try {
-      const template = this.#options.templates.resolve(options.template);
-      return await this.#create(this.#reserve(options, template), template, options);
+      const origin = resolveOrigin(this.#options, options.template);
+      return await this.#creating.create(this.#reserve(options, shapeOf(origin)), origin, options);
     } catch (error) {
       const fault = AenvError.from(error, 'the sandbox could not be started');
       this.#metrics.createFailed(fault.code);
@@ -145,19 +154,22 @@ export class Sandboxes implements SandboxService {
     });
   }
 
-  async pause(sandboxId: string, { memory }: PauseOptions): Promise<void> {
-    if (!memory) throw new AenvError('not_served', 'not served yet: pausing without the memory');
+  async pause(sandboxId: string, options: PauseOptions): Promise<void> {
     const live = this.#find(sandboxId);
     await live.exclusive(async () => {
       // For its client it runs: only the shutdown of a daemon came between.
       if (comesBack(live)) return this.#pausing.stayDown(live);
       this.#requireRunning(live);
-      await this.#pausing.pause(live);
+      await this.#pausing.pause(live, options);
     });
   }
 
   async fork(sandboxId: string, options: ForkOptions): Promise<readonly Fork[]> {
     return await this.#forking.fork(this.#find(sandboxId), options);
+  }
+
+  async snapshot(sandboxId: string, name?: SnapshotName): Promise<SnapshotRecord> {
+    return await this.#snapshotting.snapshot(this.#find(sandboxId), name);
   }
 
   async resume(
@@ -229,9 +241,9 @@ export class Sandboxes implements SandboxService {
   }
 
   /** Checks the limits and writes the row, without a pause between the two. */
-  #reserve(options: CreateSandbox, template: Template): LiveSandbox {
-    this.#admit(template.memoryMb);
-    return this.#enter(newRecord(options, template, this.#options.clock.now()));
+  #reserve(options: CreateSandbox, shape: SandboxShape): LiveSandbox {
+    this.#admit(shape.memoryMb);
+    return this.#enter(newRecord(options, shape, this.#options.clock.now()));
   }
 
   #admit(memoryMb: number, resumed?: LiveSandbox): void {
@@ -252,31 +264,6 @@ export class Sandboxes implements SandboxService {
     return live;
   }
 
-  async #create(live: LiveSandbox, template: Template, { cold, drives = [] }: CreateSandbox): Promise<SandboxView> {
-    const { record } = live;
-    try {
-      const view = await this.#starting.start(live, {
-        was: 'creating',
-        from: cold === true ? diskOf(template, drives) : await this.#options.startPointOf(template),
-        init: {
-          envVars: { ...template.start.envVars, ...record.envVars },
-          accessToken: record.envdAccessToken ?? null,
-          defaultUser: template.start.user,
-          defaultWorkdir: template.start.workdir,
-          sandboxId: live.id,
-          templateId: template.templateId,
-          hostname: live.id,
-        },
-        ...serviceOf(template, record.envdAccessToken),
-      });
-      this.#options.templates.recordSpawn(template.templateId);
-      return view;
-    } catch (error) {
-      await this.#ending.release(live, error instanceof Error ? error.message : String(error));
-      throw error;
-    }
-  }
-
   /**
    * Traffic waits for it. It lives on as long as it did before its last pause, at least a little; after a shutdown it has
    * what was left of its time.
@@ -295,11 +282,13 @@ export class Sandboxes implements SandboxService {
     });
   }
 
-  /** Resumes a paused sandbox, in its turn: it keeps its identity and its tokens, its guest gets a new host secret. */
+  /**
+   * Resumes a paused sandbox, in its turn: it keeps its identity and its tokens. Without its memory, where that was not
+   * kept or is not wanted, it boots its disk.
+   */
   async #resume(live: LiveSandbox, timeoutSeconds: number, options: ResumeOptions): Promise<SandboxView> {
     const { ledger, checkpoints, log } = this.#options;
     const { checkpoint, onTimeout } = live.record;
-    if (!options.memory) throw new AenvError('not_served', 'not served yet: resuming without the memory');
     if (checkpoint === undefined)
       throw new AenvError('internal', `sandbox '${live.id}' is paused without a checkpoint`);
     this.#admit(live.record.memoryMb, live);
@@ -309,9 +298,11 @@ export class Sandboxes implements SandboxService {
     this.#metrics.observeStates(this.routes);
     let view: SandboxView;
     try {
-      const from = { kind: 'checkpoint', id: checkpoint.id, event: 'resume' } as const;
       view = await this.#starting.start(live, {
-        ...{ was: 'resuming', from, init: {} },
+        was: 'resuming',
+        ...(options.memory && checkpoint.memory
+          ? continuing(checkpoint)
+          : booting(live.record, checkpoint, checkpoints)),
         endAt: this.#inSeconds(Math.max(timeoutSeconds, (checkpoint.leftMs ?? 0) / 1000)),
       });
     } catch (error) {

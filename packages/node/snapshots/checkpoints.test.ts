@@ -5,6 +5,7 @@ import { StorageHost } from '@aenv/block/client/testing/fixture.ts';
 import type { BlockDevice, DiskOrigin } from '@aenv/block/contract.ts';
 import { NbdClient } from '@aenv/block/nbd/testing/client.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import type { MicroVm } from '@aenv/vmm/contract/micro-vm.ts';
 import type { CaptureRequest, Machine } from '../sandboxes/checkpoints/contract.ts';
 import type { MachineDrive } from '../sandboxes/drives/contract.ts';
@@ -31,7 +32,8 @@ class Bed implements AsyncDisposable {
     const artefact = (name: string) => ({ digest: name, path: join(lab.folder, name) });
     this.checkpoints = new NodeCheckpoints({
       ...{ repository: lab.repository, volumes: storage.store, host: HOST },
-      guests: { freeze: async () => {}, release: async () => {} },
+      guests: { freeze: async () => {}, release: async () => {}, sync: async () => {} },
+      log: silentLogger,
       space: new DiskSpace({ folder: lab.folder, keepFreeBytes: 0, readFree: async () => 2 ** 40 }),
       boot: { kernel: artefact('kernel'), toolsDrive: artefact('tools') },
     });
@@ -96,13 +98,15 @@ async function connect(disk: BlockDevice): Promise<NbdClient> {
   return await NbdClient.connect(source.socket, { structured: true });
 }
 
+const C1 = { id: 'c1', memory: true };
+
 test('a checkpoint has root and drives of one instant, whatever is written to them later, and leaves none behind', async () => {
   await using bed = await Bed.open(3);
   const { checkpoints, storage, lab } = bed;
   for (const [at, disk] of bed.disks.entries()) await bed.write(disk, at + 1);
   await checkpoints.capture(bed.request('c1'));
   for (const disk of bed.disks) await bed.write(disk, 99);
-  assert.equal(await hasCheckpoint(lab.repository, storage.store, 'c1'), true);
+  assert.equal(await hasCheckpoint(lab.repository, storage.store, C1, 3), true);
   const opened = await checkpoints.open('c1');
   assert.deepEqual(
     opened.drives.map(({ drive }) => drive),
@@ -116,8 +120,11 @@ test('a checkpoint has root and drives of one instant, whatever is written to th
   const { machine } = await lab.repository.get('c1');
   assert.deepEqual(machine.drives, ['root', 'tools', 'aenv-drive-1', 'aenv-drive-2', 'aenv-drive-3']);
 
+  const disksAlone = { ...C1, memory: false };
+  assert.equal(await hasCheckpoint(lab.repository, storage.store, disksAlone, 3), true);
   await storage.store.removeSnapshot('c1.2');
-  assert.equal(await hasCheckpoint(lab.repository, storage.store, 'c1'), false, 'one disk of it is gone');
+  assert.equal(await hasCheckpoint(lab.repository, storage.store, disksAlone, 3), false);
+  assert.equal(await hasCheckpoint(lab.repository, storage.store, C1, 3), false, 'one disk of it is gone');
   await checkpoints.remove('c1');
   assert.deepEqual([await storage.store.listSnapshots(), await lab.repository.list()], [[], []]);
 });

@@ -1,39 +1,59 @@
 import type { BlockStore } from '@aenv/block/contract.ts';
+import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { allEnded } from '@aenv/platform/rollback/all-ended.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type {
   Captured,
   CaptureRequest,
   Checkpoints,
+  KeptDisks,
   Machine,
   OpenCheckpoint,
 } from '../sandboxes/checkpoints/contract.ts';
+import type { AttachedDrive } from '../sandboxes/drives/contract.ts';
 import type { CapturedGuests } from '../sandboxes/restoring/captured-guests.ts';
-import type { BootArtefact, HostFacts, SnapshotRepository } from './contract.ts';
+import type { CheckpointRef } from '../store/sandbox-record.ts';
+import type { BootArtefact, CommitOptions, HostFacts, SnapshotManifest, SnapshotRepository } from './contract.ts';
 import type { DiskSpace } from './disk-space.ts';
-import { checkpointOf, diskOf, driveSnapshot, drivesOf, snapshotState } from './disk-state.ts';
+import {
+  checkpointOf,
+  diskOf,
+  driveSnapshot,
+  drivesOf,
+  filesOf,
+  type LayerSum,
+  snapshotState,
+} from './disks/disk-state.ts';
+import { LayerSums } from './disks/layer-sums.ts';
+import { Merges } from './merges.ts';
 
 export interface CheckpointsOptions {
   readonly repository: SnapshotRepository;
   readonly volumes: BlockStore;
   readonly space: DiskSpace;
-  readonly guests: Pick<CapturedGuests, 'freeze' | 'release'>;
+  readonly guests: Pick<CapturedGuests, 'freeze' | 'release' | 'sync'>;
   /** what VMs run on here */
   readonly host: HostFacts;
   /** what VMs boot here */
   readonly boot: { readonly kernel: BootArtefact; readonly toolsDrive: BootArtefact };
+  readonly log: Logger;
 }
 
 const MIB = 2 ** 20;
 /** State of devices, manifests, and what the disk of the sandbox writes meanwhile. */
 const MARGIN_BYTES = 16 * MIB;
+/** Share of the memory above which a delta that was kept is merged into its base afterwards. */
+const LARGE_DELTA = 0.25;
 
 /** Checkpoints in the repository of this node, their disks as snapshots of the block room. */
 export class NodeCheckpoints implements Checkpoints {
   readonly #options: CheckpointsOptions;
+  readonly #sums = new LayerSums();
+  readonly #merges: Merges;
 
   constructor(options: CheckpointsOptions) {
     this.#options = options;
+    this.#merges = new Merges(options);
   }
 
   /**
@@ -41,16 +61,14 @@ export class NodeCheckpoints implements Checkpoints {
    * or after that is done before or after.
    */
   async capture(request: CaptureRequest): Promise<Captured> {
+    if (request.memory === false) return await this.#captureDisk(request);
     const { repository, volumes, space } = this.#options;
     const { id, machine, memoryMb, then } = request;
-    const { vm, volume, drives } = machine;
-    const disks = [
-      { name: id, volume },
-      ...drives.map((drive, at) => ({ name: driveSnapshot(id, at + 1), volume: drive.volume })),
-    ];
+    const { vm } = machine;
+    const disks = disksOf(id, machine);
     const memoryBytes = Math.min(memoryMb * MIB, await vm.privateBytes());
     // A base of its own is a file as large as the memory, beside the pages that it is made of.
-    const baseBytes = request.shared === true || memoryBytes > memoryMb * MIB * 0.25 ? memoryMb * MIB : 0;
+    const baseBytes = commitOptions(request).asNewBase === false ? 0 : memoryMb * MIB;
     using _room = await space.reserve(memoryBytes + baseBytes + MARGIN_BYTES, `a ${request.kind}`);
     await using undo = new Rollback();
     await using draft = await repository.begin({ id, memoryBase: vm.record.memoryBase, memoryMb });
@@ -62,14 +80,36 @@ export class NodeCheckpoints implements Checkpoints {
     const taken = await allEnded(disks.map((disk) => disk.volume.snapshot(disk.name)));
     if (then === 'go_on') await this.goOn(machine, request.envd.hostSecret);
     await allEnded(taken.map(({ durable }) => durable));
-    // Forks are continued by this daemon or never.
-    const kept = request.kind === 'fork' ? { durable: false } : {};
-    const manifest = await draft.commit(this.#facts(request), {
-      ...kept,
-      ...(request.shared === true ? { asNewBase: true } : {}),
-    });
+    // What is kept for long tells what must be in the files that have no checksums.
+    const files = request.kind === 'snapshot' ? await this.#sumsOf(disks.map(({ name }) => name)) : undefined;
+    const { memory, deviceState } = await draft.commit(this.#facts(request, files), commitOptions(request));
     undo.keep();
-    return { bytes: manifest.deviceState.sizeBytes + (manifest.memory.delta?.sizeBytes ?? memoryBytes) };
+    if (isWorthMerging(request.kind, memory)) this.#merges.add(id, memoryMb * MIB);
+    return { bytes: deviceState.sizeBytes + (memory.delta?.sizeBytes ?? memoryBytes) };
+  }
+
+  /** What the guest writes between the two steps is on the disk or not, as after a power cut: its file system copes. */
+  async #captureDisk({ id, machine, envd, then }: CaptureRequest): Promise<Captured> {
+    const { guests, volumes } = this.#options;
+    const { vm, address } = machine;
+    const disks = disksOf(id, machine);
+    await using undo = new Rollback();
+    await guests.sync(address, envd.hostSecret);
+    await allEnded(disks.map(({ volume }) => volume.prepareSnapshot()));
+    await vm.pause();
+    for (const { name } of disks) undo.add(() => volumes.removeSnapshot(name));
+    const taken = await allEnded(disks.map(({ name, volume }) => volume.snapshot(name)));
+    if (then === 'go_on') await this.goOn(machine, envd.hostSecret);
+    await allEnded(taken.map(({ durable }) => durable));
+    undo.keep();
+    return { bytes: 0 };
+  }
+
+  disksOf(id: string, drives: readonly AttachedDrive[]): KeptDisks {
+    const starts = drives.map((drive, at) => {
+      return { drive, disk: { kind: 'snapshot', snapshot: driveSnapshot(id, at + 1) } } as const;
+    });
+    return { disk: { kind: 'snapshot', snapshot: id }, drives: starts };
   }
 
   async goOn({ vm, address }: Machine, hostSecret: string): Promise<void> {
@@ -80,10 +120,12 @@ export class NodeCheckpoints implements Checkpoints {
   async open(id: string): Promise<OpenCheckpoint> {
     const { manifest, image, close } = await this.#options.repository.open(id, this.#options.host);
     try {
+      await this.#sums.check(filesOf(manifest));
       return {
         image,
         disk: diskOf(manifest),
         drives: drivesOf(manifest),
+        boot: { kernel: manifest.kernel, toolsDrive: manifest.toolsDrive },
         hostSecret: manifest.envd.hostSecret,
         cpuCount: manifest.machine.cpuCount,
         memoryMb: manifest.memory.memoryMb,
@@ -102,15 +144,31 @@ export class NodeCheckpoints implements Checkpoints {
     for (const name of [id, ...names]) await volumes.removeSnapshot(name);
   }
 
-  #facts(request: CaptureRequest) {
+  /** Resolves when nothing is left of what was put off. */
+  async idle(): Promise<void> {
+    await this.#merges.idle();
+  }
+
+  /** Waits for what is under way. */
+  async close(): Promise<void> {
+    await this.#merges.close();
+  }
+
+  async #sumsOf(snapshots: readonly string[]): Promise<readonly LayerSum[]> {
+    const paths: string[] = [];
+    for (const snapshot of snapshots) paths.push(...(await this.#options.volumes.ownLayersOf(snapshot)));
+    return await this.#sums.of(paths);
+  }
+
+  #facts(request: CaptureRequest, files: readonly LayerSum[] | undefined) {
     const { host, boot } = this.#options;
     const { id, kind, sandboxId, templateId, cpuCount, envd } = request;
     const drives = request.machine.drives.map(({ drive }) => drive);
     return {
-      ...{ kind, cpu: host.cpu, ...boot },
+      ...{ kind, cpu: host.cpu, ...(request.machine.boot ?? boot) },
       source: { sandboxId, templateId },
-      names: [],
-      disk: { state: snapshotState(id, drives), paths: [] },
+      names: request.names ?? [],
+      disk: { state: snapshotState(id, drives, files), paths: [] },
       vmm: { kind: host.kind, build: host.build },
       machine: { cpuCount, drives: ['root', 'tools', ...drives.map(({ label }) => label)] },
       envd: { hostSecret: envd.hostSecret, version: envd.version, bootId: envd.bootId ?? '' },
@@ -118,15 +176,44 @@ export class NodeCheckpoints implements Checkpoints {
   }
 }
 
-/** Whether there is such a checkpoint, as a whole. */
+/**
+ * Making a base takes a while, so what is waited for keeps its delta, and gets a base when it was answered. Several forks
+ * share one from the beginning, and go with this daemon.
+ */
+function commitOptions({ kind, shared }: CaptureRequest): CommitOptions {
+  if (kind === 'fork') return { durable: false, ...(shared === true ? { asNewBase: true } : {}) };
+  return { asNewBase: false };
+}
+
+/** A snapshot is started often; of a pause only what would make each start slow is worth it. */
+function isWorthMerging(kind: CaptureRequest['kind'], { delta, memoryMb }: SnapshotManifest['memory']): boolean {
+  if (delta === undefined || kind === 'fork') return false;
+  return kind === 'snapshot' || delta.dataBytes + delta.zeroBytes > memoryMb * 2 ** 20 * LARGE_DELTA;
+}
+
+/**
+ * Whether there is such a checkpoint, as a whole.
+ * @param drives how many its sandbox has besides its root
+ */
 export async function hasCheckpoint(
   repository: SnapshotRepository,
   volumes: Pick<BlockStore, 'listSnapshots'>,
-  id: string,
+  { id, memory }: CheckpointRef,
+  drives: number,
 ): Promise<boolean> {
   const [manifests, disks] = await Promise.all([repository.list(), volumes.listSnapshots()]);
   const manifest = manifests.find((candidate) => candidate.id === id);
+  const names = [id, ...Array.from({ length: drives }, (_, at) => driveSnapshot(id, at + 1))];
+  if (!memory) return names.every((name) => disks.includes(name));
   if (manifest === undefined) return false;
   const origins = [diskOf(manifest), ...drivesOf(manifest).map(({ disk }) => disk)];
   return origins.every((origin) => origin.kind === 'layers' || disks.includes(origin.snapshot));
+}
+
+/** The disks of a machine, with the names that snapshots of them have. */
+function disksOf(id: string, { volume, drives }: Machine) {
+  return [
+    { name: id, volume },
+    ...drives.map((drive, at) => ({ name: driveSnapshot(id, at + 1), volume: drive.volume })),
+  ];
 }

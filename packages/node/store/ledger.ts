@@ -4,12 +4,14 @@ import { Database } from './database.ts';
 import { KeyLedger } from './key-ledger.ts';
 import { MetaLedger } from './meta-ledger.ts';
 import { SandboxLedger } from './sandbox-ledger.ts';
+import { SnapshotLedger } from './snapshot-ledger.ts';
 import { TemplateLedger } from './template-ledger.ts';
 
 /** All that this node remembers, in one SQLite file under its home folder. */
 export interface Ledger extends Disposable {
   readonly sandboxes: SandboxLedger;
   readonly templates: TemplateLedger;
+  readonly snapshots: SnapshotLedger;
   readonly builds: BuildLedger;
   readonly keys: KeyLedger;
   readonly meta: MetaLedger;
@@ -28,6 +30,7 @@ export function openLedger(home: string, options: { readonly busyMs?: number } =
   return {
     sandboxes: new SandboxLedger(database),
     templates: new TemplateLedger(database),
+    snapshots: new SnapshotLedger(database),
     builds: new BuildLedger(database),
     keys: new KeyLedger(database),
     meta: new MetaLedger(database),

@@ -124,4 +124,22 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX template_builds_by_template ON template_builds (template_id);
   CREATE INDEX template_builds_unfinished ON template_builds (alias) WHERE status IN ('waiting', 'building');
   `,
+  `
+  CREATE TABLE snapshots (
+    template_id TEXT PRIMARY KEY,
+    checkpoint_id TEXT NOT NULL UNIQUE,
+    alias TEXT,
+    tag TEXT,
+    sandbox_id TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    cpu_count INTEGER NOT NULL,
+    memory_mb INTEGER NOT NULL,
+    disk_size_mb INTEGER NOT NULL,
+    envd_version TEXT NOT NULL,
+    start TEXT NOT NULL,
+    drives TEXT NOT NULL,
+    UNIQUE (alias, tag)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX snapshots_by_time ON snapshots (created_at, template_id);
+  `,
 ];

@@ -25,7 +25,8 @@ export function listSandboxes(database: Database, query: ListQuery): SandboxPage
     parameters.started_after = query.startedAfter.getTime();
   }
   if (query.template !== undefined) {
-    conditions.push(`template_id IN (SELECT :template UNION SELECT template_id FROM aliases WHERE alias = :template)`);
+    conditions.push(`template_id IN (SELECT :template UNION SELECT template_id FROM aliases WHERE alias = :template
+      UNION SELECT template_id FROM snapshots WHERE alias = :template)`);
     parameters.template = query.template;
   }
   if (query.metadata !== undefined && Object.keys(query.metadata).length > 0) {

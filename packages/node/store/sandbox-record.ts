@@ -1,10 +1,11 @@
 import type { VmRecord } from '@aenv/vmm/contract/micro-vm.ts';
 import type { EndReason, SandboxState, SandboxView } from '../sandboxes/contract.ts';
 import type { AttachedDrive } from '../sandboxes/drives/contract.ts';
+import type { StartState } from '../templates/contract.ts';
 
 /**
  * A sandbox as the ledger keeps it: all that the API shows, and what is needed to find its parts again after the daemon
- * was restarted. Secrets (`hostSecret`, tokens, `envVars`) are wiped when it becomes `ended` or `lost`.
+ * was restarted. Secrets (`hostSecret`, tokens, variables) are wiped when it becomes `ended` or `lost`.
  */
 export interface SandboxRecord extends SandboxView {
   /** when the row was made; `startedAt` is when envd answered, and equal to this before */
@@ -14,6 +15,8 @@ export interface SandboxRecord extends SandboxView {
   /** one line for people on what ended it */
   readonly endMessage?: string;
   readonly envVars: Readonly<Record<string, string>>;
+  /** what its guest is told and begins with when it boots, as its template said when it was made */
+  readonly start: StartState;
   readonly secure: boolean;
   /** what envd asks of the host; empty once ended */
   readonly hostSecret: string;

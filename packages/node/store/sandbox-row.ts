@@ -4,6 +4,7 @@ import { DriveSchema } from '../sandboxes/drives/schema.ts';
 import { json, optional, stringMap, time, withoutVersion } from './columns.ts';
 import type { Parameters, RawRow } from './database.ts';
 import type { SandboxChange, SandboxRecord } from './sandbox-record.ts';
+import { StartColumn } from './start-column.ts';
 
 /** Create options, version 1 of the JSON column. */
 const Options = z.object({
@@ -22,6 +23,8 @@ const Options = z.object({
   pauseMemory: z.boolean().default(true),
   // Rows of before there were attached drives do not have it.
   drives: z.array(DriveSchema).default([]),
+  // Nor this one; it is what most templates have.
+  start: StartColumn.default({ envVars: {}, user: 'user', workdir: '/home/user' }),
 });
 
 /** Where the VM is, version 1 of the JSON column. */
@@ -149,6 +152,7 @@ export function toSandboxRow(record: SandboxRecord): Parameters {
       autoResume: record.autoResume,
       pauseMemory: record.pauseMemory,
       drives: record.drives,
+      start: { v: 1, ...record.start },
     }),
     vm: record.vm === undefined ? null : JSON.stringify({ v: 1, ...record.vm }),
     checkpoint: record.checkpoint === undefined ? null : JSON.stringify({ v: 1, ...record.checkpoint }),
@@ -159,9 +163,11 @@ export function toSandboxRow(record: SandboxRecord): Parameters {
 /** The record after the change: null clears a member. Secrets go when the sandbox is over. */
 export function applyChange(record: SandboxRecord, change: SandboxChange): SandboxRecord {
   const wiped = change.state === 'ended' || change.state === 'lost';
+  const start = wiped ? { ...record.start, envVars: {} } : record.start;
   const merged = {
     ...record,
     ...change,
+    start,
     ...(wiped ? { hostSecret: '', envVars: {}, envdAccessToken: null, trafficAccessToken: null } : {}),
   };
   const { envdAccessToken, trafficAccessToken, slotIndex, netns, vm, volumeId, incarnation, bootId, ...others } =

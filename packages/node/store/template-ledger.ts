@@ -1,9 +1,10 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { z } from 'zod';
-import type { StartState, Template } from '../templates/contract.ts';
+import type { Template } from '../templates/contract.ts';
 import { localLayers } from '../templates/layers.ts';
-import { json, stringMap, time } from './columns.ts';
+import { json, time } from './columns.ts';
 import type { Database, RawRow } from './database.ts';
+import { StartColumn } from './start-column.ts';
 
 const Layer = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('file'), path: z.string() }),
@@ -38,21 +39,7 @@ const Row = z.object({
       z.object({ v: z.literal(1), imageDigest: z.string() }).transform((old) => ({ ...old, layers: localLayers([]) })),
     ]),
   ),
-  start: json(
-    z.object({
-      v: z.literal(1),
-      envVars: stringMap,
-      user: z.string(),
-      workdir: z.string(),
-      startCommand: z.object({ cmd: z.string(), user: z.string() }).optional(),
-      ready: z
-        .discriminatedUnion('kind', [
-          z.object({ kind: z.literal('command'), cmd: z.string(), user: z.string() }),
-          z.object({ kind: z.literal('http'), port: z.int(), path: z.string(), warmPath: z.string().optional() }),
-        ])
-        .optional(),
-    }),
-  ),
+  start: json(StartColumn),
   aliases: json(z.array(z.string())),
 });
 
@@ -141,15 +128,7 @@ function toTemplate(raw: RawRow): Template {
     spawnCount: row.spawn_count,
     envdVersion: row.envd_version,
     source: { imageDigest: row.source.imageDigest, layers: row.source.layers },
-    start: toStart(row.start),
-  };
-}
-
-function toStart({ envVars, user, workdir, startCommand, ready }: z.infer<typeof Row>['start']): StartState {
-  return {
-    ...{ envVars, user, workdir },
-    ...(startCommand === undefined ? {} : { startCommand }),
-    ...(ready === undefined ? {} : { ready }),
+    start: row.start,
   };
 }
 

@@ -145,18 +145,22 @@ export const sandboxes: Group<CliBed> = {
   ],
 };
 
-export const refusals: Group<CliBed> = {
-  title: 'What this node does not serve yet is told by name',
+export const snapshots: Group<CliBed> = {
+  title: 'Snapshots',
   scenarios: [
     {
-      name: 'sandbox snapshot create, snapshot list',
+      name: 'sandbox snapshot create, list, delete',
       async run(bed) {
-        const create = await bed.run(['sandbox', 'snapshot', 'create', await bed.sandboxId()]);
-        assert.equal(create.code, 1);
-        assert.match(create.stderr, /501: not served yet: snapshots/);
-        const list = await bed.run(['sandbox', 'snapshot', 'list']);
-        assert.equal(list.code, 1);
-        assert.match(list.stderr, /501: not served yet: snapshots/);
+        const id = await bed.sandboxId();
+        const created = await bed.ok(['sandbox', 'snapshot', 'create', id, '--name', 'by-cli:v1']);
+        assert.match(created.stdout, /Created snapshot default\/by-cli:v1 from sandbox/);
+        const listed = await bed.ok(['sandbox', 'snapshot', 'list', id, '--format', 'json']);
+        assert.deepEqual(JSON.parse(listed.stdout), [
+          { snapshotId: 'default/by-cli:v1', names: ['default/by-cli:v1'] },
+        ]);
+        const remove = ['sandbox', 'snapshot', 'delete', 'default/by-cli:v1'];
+        assert.match((await bed.ok(remove)).stdout, /Snapshot default\/by-cli:v1 has been deleted/);
+        assert.match((await bed.run(remove)).stderr, /wasn't found/);
       },
     },
   ],

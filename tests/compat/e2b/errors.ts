@@ -175,16 +175,6 @@ export const unserved: Group<SdkBed> = {
       },
     },
     {
-      name: 'snapshots: told by name',
-      since: '2.23.0',
-      async run(bed) {
-        const sandbox = await bed.main();
-        const { Sandbox, SandboxError } = bed.sdk;
-        await rejects(Sandbox.createSnapshot(sandbox.sandboxId, bed.options), SandboxError, /^501: .*snapshots/);
-        await rejects(Sandbox.listSnapshots(bed.options).nextItems(), SandboxError, /^501: .*snapshots/);
-      },
-    },
-    {
       name: 'changes of egress rules: told by name',
       since: '2.45.0',
       async run(bed) {

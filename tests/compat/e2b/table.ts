@@ -11,6 +11,7 @@ import { git } from './git.ts';
 import { ends, kills, life } from './life.ts';
 import { listing } from './listing.ts';
 import { forking, pausing } from './pause.ts';
+import { snapshots } from './snapshots.ts';
 import { terminal } from './terminal.ts';
 import { transport } from './transport.ts';
 import { urls } from './urls.ts';
@@ -54,6 +55,7 @@ export function sdkTable(): Table<SdkBed> {
       pausing,
       kills,
       forking,
+      snapshots,
       ends,
     ],
     columns,

@@ -10,6 +10,7 @@ import { listSandboxesRoutes } from './list-sandboxes.ts';
 import { observationRoutes } from './observation.ts';
 import { oneSandboxRoutes } from './one-sandbox.ts';
 import { serviceRoutes } from './service.ts';
+import { snapshotRoutes } from './snapshots.ts';
 import { storageRoutes } from './storage.ts';
 import { templateBuildRoutes } from './template-builds.ts';
 import { templateRoutes } from './templates.ts';
@@ -32,6 +33,7 @@ export function allRoutes(parts: ApiParts): readonly Route[] {
     ...observationRoutes(parts),
     ...oneSandboxRoutes(parts),
     ...forkSandboxRoutes(parts),
+    ...snapshotRoutes(parts),
     ...imageTemplateRoutes(parts),
     ...templateBuildRoutes(parts),
     ...templateRoutes(parts),

@@ -6,6 +6,7 @@ import {
   TemplateBuildStart,
 } from '@aenv/contracts/api/image-template.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { resolveOrigin } from '../../sandboxes/origin/origin.ts';
 import type { ReadyWish } from '../../templates/pull/contract.ts';
 import { DEFAULT_TAG, parseTemplateReference } from '../../templates/reference.ts';
 import { type Route, route } from '../http/route.ts';
@@ -18,7 +19,11 @@ const MAX_ENTRIES = 100;
 const ALL_ENTRIES = 100_000;
 
 /** Templates from images: order, build, logs, removal. */
-export function imageTemplateRoutes({ images, templates }: Pick<ApiParts, 'images' | 'templates'>): readonly Route[] {
+export function imageTemplateRoutes({
+  images,
+  templates,
+  snapshots,
+}: Pick<ApiParts, 'images' | 'templates' | 'snapshots'>): readonly Route[] {
   return [
     route({
       method: 'POST',
@@ -83,11 +88,13 @@ export function imageTemplateRoutes({ images, templates }: Pick<ApiParts, 'image
     route({
       method: 'DELETE',
       path: '/templates/{templateID}',
-      summary: 'Remove a template that no sandbox uses',
+      summary: 'Remove a template or a snapshot that no sandbox uses',
       answers: [{ status: 204, description: 'it is removed' }],
       errors: [404, 409],
-      handle: ({ param }) => {
-        images.remove(templates.resolve(param('templateID')).templateId);
+      handle: async ({ param }) => {
+        const origin = resolveOrigin({ templates, snapshots }, param('templateID'));
+        if (origin.kind === 'template') images.remove(origin.template.templateId);
+        else await snapshots.remove(param('templateID'));
         return { status: 204 };
       },
     }),

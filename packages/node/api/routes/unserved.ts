@@ -5,8 +5,6 @@ import { sandboxIdOf } from '../query/sandbox-id.ts';
 
 /** Routes of the E2B API that are known and not served yet, with the feature that they belong to. */
 const UNSERVED: readonly (readonly [Method, string, string])[] = [
-  ['POST', '/sandboxes/{sandboxID}/snapshots', 'snapshots'],
-  ['GET', '/snapshots', 'snapshots'],
   ['PUT', '/sandboxes/{sandboxID}/network', 'changing egress rules'],
   ['POST', '/templates', 'building templates'],
   ['POST', '/v2/templates', 'building templates'],

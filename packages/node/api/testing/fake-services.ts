@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import type {
   CreateSandbox,
   Fork,
@@ -15,8 +16,12 @@ import type {
   SandboxView,
 } from '../../sandboxes/contract.ts';
 import { sandboxNotPaused, sandboxPaused } from '../../sandboxes/errors.ts';
+import { newCheckpointId, randomName } from '../../sandboxes/identity.ts';
+import { resolveOrigin, shapeOf } from '../../sandboxes/origin/origin.ts';
+import { Catalog } from '../../snapshots/catalog/catalog.ts';
 import { type Ledger, openLedger } from '../../store/ledger.ts';
 import { type SandboxRecord, toView } from '../../store/sandbox-record.ts';
+import type { SnapshotName, SnapshotRecord } from '../../store/snapshot-record.ts';
 import { fullTemplate } from '../../store/testing/records.ts';
 import type { BuildIds, BuildState, LogQuery, TemplateBuilds } from '../../templates/builds/contract.ts';
 import type { Template, TemplateService } from '../../templates/contract.ts';
@@ -29,16 +34,29 @@ export class FakeSandboxes implements SandboxService {
   failure: unknown;
   readonly #folder = mkdtempSync(join(tmpdir(), 'aenv-api-'));
   readonly ledger: Ledger = openLedger(this.#folder);
+  /** the snapshots that are taken of them */
+  readonly snapshots: Catalog = new Catalog({
+    ledger: this.ledger,
+    repository: { verify: async () => ({ checkedBytes: 4096, problems: [] }) },
+    checkpoints: { remove: async (id) => void this.forgotten.push(id) },
+    namespace: 'default',
+    log: silentLogger,
+  });
+  /** ids of captured machines that were removed */
+  readonly forgotten: string[] = [];
   readonly #templates: TemplateService;
   #clock = Date.UTC(2026, 0, 1);
 
   constructor(templates: TemplateService) {
     this.#templates = templates;
+    for (const template of templates.list()) this.ledger.templates.put(template);
   }
 
   async create(options: CreateSandbox): Promise<SandboxView> {
     this.#fail();
-    const template = this.#templates.resolve(options.template);
+    const template = shapeOf(
+      resolveOrigin({ templates: this.#templates, snapshots: this.snapshots }, options.template),
+    );
     this.created.push(options);
     this.#clock += 1000;
     const startedAt = new Date(this.#clock);
@@ -65,6 +83,7 @@ export class FakeSandboxes implements SandboxService {
       autoResume: options.autoResume,
       pauseMemory: options.pauseMemory,
       drives: (options.drives ?? []).map(({ drive }) => drive),
+      start: template.start,
       hostSecret: 'host-secret',
     };
     this.ledger.sandboxes.insert(record);
@@ -115,6 +134,23 @@ export class FakeSandboxes implements SandboxService {
         ? { error: new AenvError('capacity_exhausted', 'no room') }
         : { view: { ...view, sandboxId: `${sandboxId}f${at}` } };
     return Array.from({ length: count }, (_, at) => child(at));
+  }
+
+  async snapshot(sandboxId: string, name?: SnapshotName): Promise<SnapshotRecord> {
+    const { state, cpuCount, memoryMb, diskSizeMb, envdVersion } = this.get(sandboxId);
+    if (state === 'paused') throw sandboxPaused(sandboxId);
+    if (name !== undefined) this.snapshots.requireFree(name);
+    this.#clock += 1000;
+    const snapshot: SnapshotRecord = {
+      templateId: randomName(20),
+      checkpointId: newCheckpointId(),
+      ...(name === undefined ? {} : { name }),
+      ...{ sandboxId, createdAt: new Date(this.#clock), cpuCount, memoryMb, diskSizeMb, envdVersion },
+      start: { envVars: {}, user: 'user', workdir: '/home/user' },
+      drives: [],
+    };
+    this.snapshots.add(snapshot);
+    return snapshot;
   }
 
   async setTimeout(sandboxId: string, timeoutSeconds: number): Promise<void> {

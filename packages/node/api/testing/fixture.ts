@@ -7,7 +7,7 @@ import { createLoggerOn } from '../../observability/logger.ts';
 import { createMetrics } from '../../observability/prometheus.ts';
 import { type Api, createApi } from '../api.ts';
 import type { RequestContext } from '../http/env.ts';
-import { type ApiSettings, apiSettings } from '../parts.ts';
+import { type ApiParts, type ApiSettings, apiSettings } from '../parts.ts';
 import { FakeDrives } from './fake-drives.ts';
 import { FakeImages } from './fake-images.ts';
 import { FakeObservations } from './fake-observations.ts';
@@ -44,7 +44,11 @@ export interface RequestOptions {
   readonly context?: RequestContext;
 }
 
-export function apiFixture(settings: Partial<ApiSettings> = {}): ApiFixture {
+/** @param parts that are not those of the fixture */
+export function apiFixture(
+  settings: Partial<ApiSettings> = {},
+  parts: Partial<Pick<ApiParts, 'sandboxes' | 'snapshots'>> = {},
+): ApiFixture {
   const templates = new FakeTemplates();
   const sandboxes = new FakeSandboxes(templates);
   const observations = new FakeObservations();
@@ -58,6 +62,7 @@ export function apiFixture(settings: Partial<ApiSettings> = {}): ApiFixture {
   const api = createApi({
     sandboxes,
     templates,
+    snapshots: sandboxes.snapshots,
     builds,
     images,
     storage,
@@ -69,6 +74,7 @@ export function apiFixture(settings: Partial<ApiSettings> = {}): ApiFixture {
     log: createLoggerOn({ write: (line: string) => logLines.push(line) }, 'debug'),
     metrics: createMetrics({ process: false }),
     version: '0.0.0',
+    ...parts,
   });
   return {
     api,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { systemClock } from '@aenv/platform/clock/clock.ts';
-import { layersState } from '../../snapshots/disk-state.ts';
+import { layersState } from '../../snapshots/disks/disk-state.ts';
 import { Lab } from '../../snapshots/repository/testing/lab.ts';
 import { HomeUses } from '../homes/home-uses.ts';
 import { keepImageRecord } from '../images/image-record.ts';

@@ -4,7 +4,7 @@ import { blockdFolders } from '@aenv/block/blockd/layout.ts';
 import { DiskRecord, SnapshotRecord } from '@aenv/block/blockd/records/schema.ts';
 import { isCode } from '@aenv/images/errors/is-code.ts';
 import type { SnapshotManifest } from '../../snapshots/contract.ts';
-import { diskOf } from '../../snapshots/disk-state.ts';
+import { diskOf } from '../../snapshots/disks/disk-state.ts';
 import { repositoryFolders } from '../../snapshots/repository/layout.ts';
 import { readAll } from '../../snapshots/repository/manifest/shelf.ts';
 

@@ -1,6 +1,13 @@
 import type { BlockDevice, DiskOrigin } from '@aenv/block/contract.ts';
 import type { MicroVm, VmImage } from '@aenv/vmm/contract/micro-vm.ts';
-import type { DriveStart, MachineDrive } from '../drives/contract.ts';
+import type { BootArtefact } from '../../snapshots/contract.ts';
+import type { AttachedDrive, DriveStart, MachineDrive } from '../drives/contract.ts';
+
+/** What a guest was booted from: its kernel is in its memory, its tools drive must stay the same, byte for byte. */
+export interface BootParts {
+  readonly kernel: BootArtefact;
+  readonly toolsDrive: BootArtefact;
+}
 
 /** What a sandbox holds of the host while it runs. */
 export interface Machine {
@@ -9,6 +16,8 @@ export interface Machine {
   readonly drives: readonly MachineDrive[];
   /** that the host dials */
   readonly address: string;
+  /** absent: what VMs boot here today */
+  readonly boot?: BootParts;
 }
 
 export type CheckpointKind = 'template' | 'pause' | 'snapshot' | 'fork';
@@ -26,6 +35,10 @@ export interface CaptureRequest {
   readonly envd: { readonly hostSecret: string; readonly version: string; readonly bootId?: string };
   /** whether the VM stands still afterwards, or runs on as soon as its state is read */
   readonly then: 'stay_paused' | 'go_on';
+  /** false: the disk alone, as it is when the guest has written all that it had in memory for it; default true */
+  readonly memory?: boolean;
+  /** names that it is made with, for its manifest */
+  readonly names?: readonly string[];
   /** the captured memory becomes a file that all who continue it share */
   readonly shared?: boolean;
 }
@@ -36,6 +49,7 @@ export interface OpenCheckpoint {
   readonly disk: DiskOrigin;
   /** in the order in which the machine had them */
   readonly drives: readonly DriveStart[];
+  readonly boot: BootParts;
   readonly hostSecret: string;
   readonly cpuCount: number;
   readonly memoryMb: number;
@@ -47,7 +61,13 @@ export interface Captured {
   readonly bytes: number;
 }
 
-/** Captured sandboxes: memory, devices and disk of one instant. */
+/** The disks of a sandbox as they were kept. */
+export interface KeptDisks {
+  readonly disk: DiskOrigin;
+  readonly drives: readonly DriveStart[];
+}
+
+/** Captured sandboxes: memory, devices and disk of one instant, or the disk alone. */
 export interface Checkpoints {
   /**
    * Captures a running machine. When it resolves, all of it is durable. When it throws, nothing of the checkpoint is left;
@@ -62,6 +82,8 @@ export interface Checkpoints {
   goOn(machine: Machine, hostSecret: string): Promise<void>;
   /** @throws AenvError `snapshot_not_found`, `snapshot_corrupt`, or why this host cannot run it */
   open(id: string): Promise<OpenCheckpoint>;
+  /** The disks of a checkpoint, to be booted; also of one that has the memory. */
+  disksOf(id: string, drives: readonly AttachedDrive[]): KeptDisks;
   /** Idempotent. What others still need of it stays. */
   remove(id: string): Promise<void>;
 }

@@ -115,3 +115,27 @@ test('a guest whose secret was changed by a call with a lost answer is asked wit
     server.close();
   }
 });
+
+test('a guest that does not write its files to its disk is told as a capture that failed', async () => {
+  const answers: RequestListener[] = [
+    (request, response) => {
+      assert.deepEqual([request.method, request.url], ['POST', '/sync']);
+      response.writeHead(request.headers['x-aenv-host-secret'] === 'secret' ? 204 : 401).end();
+    },
+    (_request, response) => response.writeHead(404).end('no route'),
+    (request) => request.socket.destroy(),
+  ];
+  let handler: RequestListener = () => {};
+  const { server, port } = await listen((request, response) => handler(request, response));
+  try {
+    const [good, ...bad] = answers;
+    if (good !== undefined) handler = good;
+    await client(port).sync('secret', limit(5_000));
+    for (handler of bad) {
+      await assert.rejects(client(port).sync('secret', limit(5_000)), { code: 'capture_failed' });
+    }
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});

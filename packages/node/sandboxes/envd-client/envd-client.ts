@@ -1,4 +1,10 @@
-import { BOOT_ID_HEADER, HOST_SECRET_HEADER, type InitRequest, STEPS_HEADER } from '@aenv/contracts/envd/host-api.ts';
+import {
+  BOOT_ID_HEADER,
+  HOST_SECRET_HEADER,
+  type InitRequest,
+  STEPS_HEADER,
+  SYNC_PATH,
+} from '@aenv/contracts/envd/host-api.ts';
 import {
   FREEZE_PATH,
   HOOKS_PATH,
@@ -46,6 +52,11 @@ export interface EnvdClient {
     request: { readonly event: RestoreEvent; readonly timeoutMs: number },
     signal: AbortSignal,
   ): Promise<readonly HookResult[]>;
+  /**
+   * Has the guest write what its file systems have in memory to its disks.
+   * @throws AenvError `capture_failed` when it does not; the signal's reason
+   */
+  sync(secret: string, signal: AbortSignal): Promise<void>;
 }
 
 export interface InitAnswer {
@@ -73,6 +84,8 @@ const FREEZE_TIMEOUT_MS = 3_000;
 /** What the answer to hooks may take longer than the hooks. */
 const HOOKS_SPARE_MS = 5_000;
 const HOOKS_ANSWER_BYTES = 1024 * 1024;
+/** A guest may have all of its memory to write. */
+const SYNC_TIMEOUT_MS = 120_000;
 
 /**
  * How to ask the next time, from the time waited so far. A question that is too hasty costs the booting guest some of
@@ -142,6 +155,19 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
         ...{ maxAnswerBytes: HOOKS_ANSWER_BYTES, signal },
       });
       return hookResultsOf(answer);
+    },
+
+    async sync(secret, signal) {
+      const refuse = (why: string, cause?: unknown) =>
+        new AenvError('capture_failed', `the guest could not write its files to its disk: ${why}`, { cause });
+      const answer = await exchange(guest.address, guest.port, {
+        ...{ method: 'POST', path: SYNC_PATH, headers: { [HOST_SECRET_HEADER]: secret } },
+        ...{ connectTimeoutMs: HEALTH_TIMEOUT_MS, timeoutMs: SYNC_TIMEOUT_MS, signal },
+      }).catch((error: unknown) => {
+        signal.throwIfAborted();
+        throw refuse(error instanceof Error ? error.message : String(error), error);
+      });
+      if (answer.status !== 204) throw refuse(`envd answered ${answer.status}: ${answer.text.slice(0, 200)}`);
     },
   });
 

@@ -81,7 +81,7 @@ export class Expiry {
     await live
       .exclusive(async () => {
         const due = live.record.endAt.getTime() <= clock.now();
-        if (live.lifecycle.state === 'running' && due) await pausing.pause(live);
+        if (live.lifecycle.state === 'running' && due) await pausing.pause(live, { memory: live.record.pauseMemory });
       })
       .catch((error: unknown) => {
         this.#retryAt.set(live, clock.now() + RETRY_MS);

@@ -2,6 +2,7 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { SandboxRecord } from '../../store/sandbox-record.ts';
+import { captureInPassing } from '../checkpoints/capture-in-passing.ts';
 import type { Checkpoints } from '../checkpoints/contract.ts';
 import type { Fork, ForkOptions } from '../contract.ts';
 import type { Ending } from '../ending.ts';
@@ -70,25 +71,14 @@ export class Forking {
 
   /** @returns the source as it was when it was captured */
   async #capture(source: LiveSandbox, id: string, count: number): Promise<SandboxRecord> {
-    const { checkpoints, ending, requireRunning, admit, log } = this.#options;
+    const { requireRunning, admit } = this.#options;
     requireRunning(source);
     const { record } = source;
     // Refused before anything is half made, if not even one fits.
     admit(record.memoryMb);
-    const machine = machineOf(source);
-    try {
-      // Several share what was captured; the memory of one alone need not become a file of its own.
-      await checkpoints.capture({ ...captureOf(source, machine, id, 'fork', 'go_on'), shared: count > 1 });
-    } catch (error) {
-      if (source.lifecycle.state !== 'running') throw error;
-      try {
-        await checkpoints.goOn(machine, record.hostSecret);
-      } catch (reason) {
-        await ending.lose(source, `it could not be forked and does not go on: ${reason}`);
-      }
-      log.warn('a sandbox could not be forked', { sandboxId: source.id, error });
-      throw error;
-    }
+    const request = captureOf(source, machineOf(source), id, 'fork', 'go_on');
+    // Several share what was captured; the memory of one alone need not become a file of its own.
+    await captureInPassing(this.#options, source, { ...request, shared: count > 1 });
     return record;
   }
 

@@ -1,8 +1,11 @@
-import type { Template } from '../../templates/contract.ts';
+import type { StartState } from '../../templates/contract.ts';
 import type { GuestService } from './contract.ts';
 
-/** What the guest of a template begins with, if anything. */
-export function serviceOf({ start }: Template, accessToken: string | undefined): { readonly service?: GuestService } {
+/** What the guest of a template or of a sandbox begins with, if anything. */
+export function serviceOf(
+  { start }: { readonly start: StartState },
+  accessToken: string | undefined,
+): { readonly service?: GuestService } {
   const { startCommand, ready, workdir } = start;
   if (startCommand === undefined && ready === undefined) return {};
   return {

@@ -9,7 +9,7 @@ import { allEnded } from '@aenv/platform/rollback/all-ended.ts';
 import type { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type { WaitUntilReady } from '@aenv/vmm/boot-with-retry.ts';
 import type { MicroVm, VmImage, VmSpec } from '@aenv/vmm/contract/micro-vm.ts';
-import type { Checkpoints, OpenCheckpoint } from '../checkpoints/contract.ts';
+import type { BootParts, Checkpoints, OpenCheckpoint } from '../checkpoints/contract.ts';
 import type { DriveStart, MachineDrive } from '../drives/contract.ts';
 import { attachDrives, guestDrive, takeDrives } from '../drives/take-drives.ts';
 import type { ConnectEnvd, InitAnswer } from '../envd-client/envd-client.ts';
@@ -85,6 +85,8 @@ export interface Launched {
   readonly answer: InitAnswer;
   /** what came of the hooks of a guest that was continued */
   readonly hooks: readonly HookResult[];
+  /** what a guest that was captured was booted from */
+  readonly boot?: BootParts;
 }
 
 export type Launch = (request: LaunchRequest) => Promise<Launched>;
@@ -111,7 +113,13 @@ async function boot(
   from: Extract<StartPoint, { kind: 'disk' }>,
 ): Promise<Launched> {
   const { resources, stopwatch, signal } = request;
-  const { slot, volume, drives, shape } = await takeParts(options, request, from.disk, from.drives ?? []);
+  const { slot, volume, drives, shape } = await takeParts(
+    options,
+    request,
+    from.disk,
+    from.drives ?? [],
+    options.vmParts.toolsDrive,
+  );
   const mounts = drives.map(({ drive }) => guestDrive(drive));
   const init = mounts.length === 0 ? request.init : { ...request.init, drives: mounts };
   const { toolsDrive: _toolsDrive, ...parts } = options.vmParts;
@@ -150,7 +158,13 @@ async function restore(
   event: RestoreEvent,
 ): Promise<Launched> {
   const { resources, stopwatch, signal, hostSecret, init } = request;
-  const { slot, volume, drives, shape } = await takeParts(options, request, checkpoint.disk, checkpoint.drives);
+  const { slot, volume, drives, shape } = await takeParts(
+    options,
+    request,
+    checkpoint.disk,
+    checkpoint.drives,
+    checkpoint.boot.toolsDrive.path,
+  );
   const vm = await stopwatch.time('vm', () => options.restoreVm(request.sandboxId, shape, checkpoint.image, signal));
   resources.add(() => vm.stop());
   request.onVmStarted({ slot, volume, drives, vm });
@@ -176,7 +190,7 @@ async function restore(
   try {
     const restored = await Promise.race([restoring, died]);
     await awaitService(options, request, { vm, address: slot.hostAddress });
-    return { vm, slot, volume, drives, ...restored };
+    return { vm, slot, volume, drives, ...restored, boot: checkpoint.boot };
   } catch (error) {
     over.abort(error);
     restoring.catch(() => {});
@@ -201,6 +215,7 @@ async function takeParts(
   request: LaunchRequest,
   origin: DiskOrigin,
   starts: readonly DriveStart[],
+  toolsDrive: string,
 ) {
   const { resources, stopwatch, signal } = request;
   const takeSlot = async () => {
@@ -225,7 +240,7 @@ async function takeParts(
     network: slot,
     drives: [
       { name: 'root', source: await volume.attach(slot.uid) },
-      { name: 'tools', source: { kind: 'file', path: options.vmParts.toolsDrive, format: 'raw', readOnly: true } },
+      { name: 'tools', source: { kind: 'file', path: toolsDrive, format: 'raw', readOnly: true } },
       ...(await attachDrives(drives, slot.uid)),
     ],
   } as const;

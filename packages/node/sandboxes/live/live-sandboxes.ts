@@ -39,7 +39,9 @@ export class LiveSandboxes implements RouteDirectory {
     if (live === undefined) return { kind: 'unknown' };
     const { state } = live.lifecycle;
     if (state === 'running' && live.target !== undefined) return { kind: 'running', target: live.target };
-    const wakes = live.record.autoResume || live.record.checkpoint?.leftMs !== undefined;
+    const { autoResume, checkpoint } = live.record;
+    // To boot one takes so long, and loses so much, that somebody has to ask for it.
+    const wakes = (autoResume && checkpoint?.memory !== false) || checkpoint?.leftMs !== undefined;
     const asleep = wakes && (state === 'paused' || state === 'resuming' || state === 'pausing');
     return { kind: 'unavailable', state, ...(asleep ? { wake: () => this.#wake(live) } : {}) };
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
-import { CREATE, type Fixture, fixture } from '../testing/fixture.ts';
+import { CREATE, type Fixture, fixture, TEMPLATE } from '../testing/fixture.ts';
 
 const hasCode = (code: string) => (error: unknown) => error instanceof AenvError && error.code === code;
 const stateOf = (f: Fixture, id: string) => f.ledger.sandboxes.get(id)?.state;
@@ -167,4 +167,61 @@ test('paused sandboxes outlive the daemon and are taken up again', async () => {
   assert.equal((await next.connect(sandboxId, 60)).resumed, true);
   await next.kill(sandboxId);
   await next.close();
+});
+
+test('a pause without memory keeps the disk as the guest has written it; the next start boots it as the same sandbox', async () => {
+  const start = { ...TEMPLATE.start, startCommand: { cmd: 'serve', user: 'user' } };
+  const templates = { list: () => [], resolve: () => ({ ...TEMPLATE, start }), recordSpawn() {} };
+  await using f = await fixture({ templates });
+  const view = await f.sandboxes.create({ ...CREATE, autoResume: true, onTimeout: 'pause', envVars: { MINE: 'x' } });
+  const { sandboxId } = view;
+  const before = f.ledger.sandboxes.get(sandboxId);
+  await f.sandboxes.pause(sandboxId, { memory: false });
+  const order = f.host.reached.filter((point) => point === 'sync' || point === 'capture' || point === 'stop');
+  assert.deepEqual(order, ['sync', 'capture', 'stop']);
+  assert.deepEqual(f.host.inventory(), ['checkpoint']);
+  assert.equal(f.ledger.sandboxes.get(sandboxId)?.checkpoint?.memory, false);
+  assert.deepEqual(f.sandboxes.routes.lookup(sandboxId), { kind: 'unavailable', state: 'paused' });
+  f.host.hooks.set('boot', () => {
+    throw new AenvError('boot_failed', 'as planned');
+  });
+  await assert.rejects(f.sandboxes.connect(sandboxId, 60), hasCode('boot_failed'));
+  assert.deepEqual(f.host.inventory(), ['checkpoint']);
+  f.host.hooks.clear();
+
+  const { view: after, resumed } = await f.sandboxes.connect(sandboxId, 60);
+  assert.deepEqual([resumed, after.envdAccessToken, after.startedAt], [true, view.envdAccessToken, view.startedAt]);
+  const row = f.ledger.sandboxes.get(sandboxId);
+  assert.notEqual(row?.bootId, before?.bootId);
+  assert.equal(row?.checkpoint, undefined);
+  const { seed: _seed, ...init } = f.host.inits.at(-1) ?? {};
+  assert.deepEqual(init, {
+    envVars: { FROM: 'template', KEEP: '1', MINE: 'x' },
+    ...{ accessToken: view.envdAccessToken, defaultUser: 'user', defaultWorkdir: '/home/user' },
+    ...{ sandboxId, templateId: TEMPLATE.templateId, hostname: sandboxId },
+  });
+  assert.equal(f.host.services.length, 2);
+  assert.equal(f.host.reached.filter((point) => point === 'boot').length, 3);
+
+  // Memory that was kept may be left aside, too, and is asked for when nothing is said.
+  await f.sandboxes.pause(sandboxId, { memory: true });
+  await f.sandboxes.connect(sandboxId, 60, { memory: false });
+  assert.notEqual(f.ledger.sandboxes.get(sandboxId)?.bootId, row?.bootId);
+  assert.ok(!f.host.reached.includes('restore'));
+  assert.deepEqual(f.host.checkpointsOnDisk.size, 0);
+});
+
+test('the end of its time keeps what was asked for; a guest that cannot write its files runs on', async () => {
+  await using f = await fixture();
+  const { sandboxId } = await f.sandboxes.create({ ...CREATE, onTimeout: 'pause', pauseMemory: false });
+  f.host.hooks.set('sync', () => {
+    throw new AenvError('capture_failed', 'the guest does not answer');
+  });
+  await assert.rejects(f.sandboxes.pause(sandboxId, { memory: false }), hasCode('capture_failed'));
+  assert.equal(f.sandboxes.routes.lookup(sandboxId).kind, 'running');
+  f.host.hooks.clear();
+  await f.clock.advance(61_000);
+  await f.sandboxes.routes.get(sandboxId)?.exclusive(async () => {});
+  assert.equal(stateOf(f, sandboxId), 'paused');
+  assert.equal(f.ledger.sandboxes.get(sandboxId)?.checkpoint?.memory, false);
 });

@@ -29,7 +29,9 @@ export interface PausingOptions {
 /** What of the host a paused sandbox does not hold. */
 const RELEASED = { slotIndex: null, netns: null, volumeId: null, vm: null, incarnation: null } as const;
 
-export interface PauseMark {
+export interface PauseHow {
+  /** false: only the disk is kept; default true */
+  readonly memory?: boolean;
   /** the next start of the daemon lets it go on; its time to live stands still until then */
   readonly comesBack?: boolean;
 }
@@ -46,7 +48,7 @@ export class Pausing {
    * Traffic goes first; then the machine is captured, and only when that is durable does the row say so. If it fails, the
    * sandbox runs on as if nothing had been.
    */
-  async pause(live: LiveSandbox, { comesBack = false }: PauseMark = {}): Promise<void> {
+  async pause(live: LiveSandbox, { memory = true, comesBack = false }: PauseHow = {}): Promise<void> {
     const { sandboxes, observer, checkpoints, clock, log, metrics } = this.#options;
     const machine = machineOf(live);
     const begin = clock.now();
@@ -55,14 +57,15 @@ export class Pausing {
     // A shutdown asks nobody for more room than there was while all ran.
     if (!comesBack) admitPaused(sandboxes, this.#options.paused, bytes, live);
     const leftMs = Math.max(0, live.record.endAt.getTime() - begin);
-    const checkpoint: CheckpointRef = { id: newCheckpointId(), memory: true, bytes, ...(comesBack ? { leftMs } : {}) };
+    const checkpoint: CheckpointRef = { id: newCheckpointId(), memory, bytes, ...(comesBack ? { leftMs } : {}) };
     this.#write(live, 'running', { state: 'pausing', checkpoint });
     live.apply({ type: 'pause' });
     sandboxes.withdraw(live);
     observer.ending(live.id);
     metrics.observeStates(sandboxes);
     try {
-      const captured = await checkpoints.capture(captureOf(live, machine, checkpoint.id, 'pause', 'stay_paused'));
+      const request = captureOf(live, machine, checkpoint.id, 'pause', 'stay_paused');
+      const captured = await checkpoints.capture({ ...request, memory });
       if (stateOf(live) !== 'pausing') throw vmDied(live);
       const kept = { ...checkpoint, bytes: captured.bytes + (await diskBytes(machine)) };
       this.#write(live, 'pausing', { state: 'paused', pausedAt: new Date(clock.now()), checkpoint: kept });
@@ -73,7 +76,7 @@ export class Pausing {
     live.apply({ type: 'paused' });
     await this.#letGo(live);
     metrics.observeStates(sandboxes);
-    log.info('sandbox paused', { sandboxId: live.id, ms: clock.now() - begin });
+    log.info('sandbox paused', { sandboxId: live.id, memory, ms: clock.now() - begin });
   }
 
   /** It was to come back, and stays paused instead. */

@@ -27,7 +27,7 @@ beforeEach(async () => {
   options = {
     ledger: ledger.sandboxes,
     volumes: host.volumes,
-    hasCheckpoint: async (id) => host.checkpointsOnDisk.has(id),
+    hasCheckpoint: async ({ id }) => host.checkpointsOnDisk.has(id),
     runtimeDir: join(root, 'run'),
     vmDir: join(root, 'run', 'vm'),
     vmFileDirs: [{ path: join(root, 'home', 'serial'), keep: /^shared/ }],

@@ -5,7 +5,7 @@ import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { isAlive, killAndWait } from '@aenv/platform/process/identity.ts';
 import type { SandboxLedger } from '../../store/sandbox-ledger.ts';
-import type { SandboxRecord } from '../../store/sandbox-record.ts';
+import type { CheckpointRef, SandboxRecord } from '../../store/sandbox-record.ts';
 import { driveVolumeIds } from '../drives/take-drives.ts';
 import { unmountBelow } from './mounts.ts';
 import { findVmProcesses } from './processes.ts';
@@ -14,7 +14,7 @@ export interface RecoveryOptions {
   readonly ledger: SandboxLedger;
   readonly volumes: BlockStore;
   /** whether a checkpoint is there as a whole */
-  readonly hasCheckpoint: (id: string) => Promise<boolean>;
+  readonly hasCheckpoint: (checkpoint: CheckpointRef, drives: number) => Promise<boolean>;
   /** folder of everything that lasts as long as the host is up */
   readonly runtimeDir: string;
   /** folder of the VMs' run folders, below `runtimeDir`; VM processes are known by it */
@@ -155,7 +155,7 @@ function namesOf(row: SandboxRecord): readonly string[] {
 async function isPaused({ ledger, hasCheckpoint }: RecoveryOptions, row: SandboxRecord): Promise<boolean> {
   const { state, checkpoint } = row;
   if (checkpoint === undefined || !['pausing', 'paused', 'resuming'].includes(state)) return false;
-  if (state !== 'paused' && !(await hasCheckpoint(checkpoint.id))) return false;
+  if (state !== 'paused' && !(await hasCheckpoint(checkpoint, row.drives.length))) return false;
   ledger.update(row.sandboxId, state, {
     state: 'paused',
     ...(row.pausedAt === undefined ? { pausedAt: row.endAt } : {}),

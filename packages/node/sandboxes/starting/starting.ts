@@ -122,7 +122,7 @@ export class Starting {
   #publish(live: LiveSandbox, launched: Launched, stopwatch: Stopwatch, request: StartRequest): SandboxView {
     const { was, endAt, parent } = request;
     const { ledger, sandboxes, metrics, clock, log } = this.#options;
-    const { vm, slot, volume, drives, answer, hooks } = launched;
+    const { vm, slot, volume, drives, answer, hooks, boot } = launched;
     const now = clock.now();
     if (answer.bootId === undefined) throw new AenvError('boot_failed', 'envd did not tell the boot id of its kernel');
     // The time to live counts from here: the client gets all of what it asked for.
@@ -142,7 +142,7 @@ export class Starting {
     // From here on nothing may throw: what fails now would no longer be undone.
     live.record = record;
     live.apply({ type: 'ready' });
-    this.attach(live, { vm, volume, drives, address: slot.hostAddress });
+    this.attach(live, { vm, volume, drives, address: slot.hostAddress, ...(boot === undefined ? {} : { boot }) });
     if (hooks.length > 0) this.#options.observer.hooksRan(live.id, hooks);
     const ms = stopwatch.read();
     metrics.created(ms);

@@ -25,6 +25,7 @@ export type Point =
   | 'hooks'
   | 'service'
   | 'capture'
+  | 'sync'
   | 'resume'
   | 'stop'
   | 'release'
@@ -114,16 +115,23 @@ export class FakeHost implements LaunchOptions {
     removeSnapshot: async () => {},
     listSnapshots: async () => [],
     layersOf: async () => [],
+    ownLayersOf: async () => [],
   };
 
   readonly checkpoints: Checkpoints = {
-    capture: async ({ id, machine, envd, then }) => {
+    capture: async ({ id, memory, machine, envd, then }) => {
+      if (memory === false) await this.pass('sync');
       await machine.vm.pause();
       await this.pass('capture');
       const drives = machine.drives.map(({ drive }) => drive);
       this.checkpointsOnDisk.set(id, { hostSecret: envd.hostSecret, bootId: envd.bootId ?? '', drives });
       if (then === 'go_on') await machine.vm.resume();
       return { bytes: this.privateBytes };
+    },
+    disksOf: (id, drives) => {
+      if (!this.checkpointsOnDisk.has(id)) throw new Error(`no checkpoint ${id}`);
+      const disk = (snapshot: string) => ({ kind: 'snapshot', snapshot }) as const;
+      return { disk: disk(id), drives: drives.map((drive, at) => ({ drive, disk: disk(`${id}.${at + 1}`) })) };
     },
     goOn: async ({ vm }) => await vm.resume(),
     open: async (id) => {
@@ -136,6 +144,7 @@ export class FakeHost implements LaunchOptions {
         drives: checkpoint.drives.map((drive, at) => ({
           ...{ drive, disk: { kind: 'snapshot', snapshot: `${id}.${at + 1}` } as const },
         })),
+        boot: { kernel: { digest: 'k', path: '/k' }, toolsDrive: { digest: 't', path: '/t' } },
         hostSecret: checkpoint.hostSecret,
         cpuCount: 1,
         memoryMb: 512,
@@ -181,6 +190,7 @@ export class FakeHost implements LaunchOptions {
 
   readonly connectEnvd: ConnectEnvd = () => ({
     waitHealthy: (signal) => this.pass('health', signal),
+    sync: (_secret, signal) => this.pass('sync', signal),
     init: async (request, _secrets, signal) => {
       await this.pass('init', signal);
       this.inits.push(request);

@@ -1,8 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { LogFields, Logger } from '@aenv/platform/observability/logger.ts';
 import { silentMetrics } from '@aenv/platform/observability/metrics.ts';
+import { Catalog } from '../../snapshots/catalog/catalog.ts';
 import { type Ledger, openLedger } from '../../store/ledger.ts';
 import type { Template, TemplateService } from '../../templates/contract.ts';
 import { diskLayers, localLayers } from '../../templates/layers.ts';
@@ -62,6 +64,7 @@ export interface LogLine {
 /** The lifecycle on a host in memory, with a real ledger in a folder of its own. */
 export interface Fixture extends AsyncDisposable {
   readonly sandboxes: Sandboxes;
+  readonly snapshots: Catalog;
   readonly host: FakeHost;
   readonly clock: ManualClock;
   readonly ledger: Ledger;
@@ -76,21 +79,31 @@ export interface Fixture extends AsyncDisposable {
 export async function fixture(change: Partial<LifecycleOptions> = {}): Promise<Fixture> {
   const home = await mkdtemp(join(tmpdir(), 'aenv-sandboxes-'));
   const ledger = openLedger(home);
+  ledger.templates.put(TEMPLATE);
   const host = new FakeHost();
   const clock = new ManualClock();
   const lines: LogLine[] = [];
   const spawns: string[] = [];
   const templates: TemplateService = {
     list: () => [TEMPLATE],
-    resolve: () => TEMPLATE,
+    resolve(reference) {
+      if (reference === 'base') return TEMPLATE;
+      throw new AenvError('template_not_found', `template '${reference}' not found`);
+    },
     recordSpawn: (id) => void spawns.push(id),
   };
+  const log = recordingLogger(lines);
+  const repository = { verify: async () => ({ checkedBytes: 0, problems: [] }) };
+  const { checkpoints } = host;
+  const snapshots = new Catalog({ ...{ ledger, repository, checkpoints, log }, namespace: 'default' });
   const options: LifecycleOptions = {
     ledger: ledger.sandboxes,
     templates,
+    snapshots,
+    namespace: 'default',
     launch: createLaunch(host),
     startPointOf: async ({ source }) => ({ kind: 'disk', disk: { kind: 'layers', layers: diskLayers(source) } }),
-    checkpoints: host.checkpoints,
+    checkpoints,
     limits: { maxSandboxes: 1000, memoryShare: 0.5, maxConcurrentStarts: 4, maxQueuedStarts: 64 },
     keepEnded: { days: 7, count: 10_000 },
     paused: {},
@@ -99,13 +112,14 @@ export async function fixture(change: Partial<LifecycleOptions> = {}): Promise<F
     readAvailableMemory: () => 1_000_000,
     observer: SILENT_OBSERVER,
     clock,
-    log: recordingLogger(lines),
+    log,
     metrics: silentMetrics,
     ...change,
   };
   const sandboxes = new Sandboxes(options);
   return {
     sandboxes,
+    snapshots,
     host,
     clock,
     ledger,

@@ -43,6 +43,7 @@ export function fullRecord(changes: Partial<SandboxRecord> = {}): SandboxRecord 
         ...{ readOnly: true, sizeMb: 10240 },
       },
     ],
+    start: { envVars: { PATH: '/bin' }, user: 'user', workdir: '/home/user' },
     volumeId: 'vol1',
     incarnation: 'inc1',
     bootId: '7b1c5a3e-0000-4000-8000-000000000000',

@@ -16,7 +16,7 @@ import type { Launch } from '../../sandboxes/launch/launch.ts';
 import { Stopwatch } from '../../sandboxes/launch/phases.ts';
 import type { CapturedGuests } from '../../sandboxes/restoring/captured-guests.ts';
 import type { SnapshotFacts } from '../../snapshots/contract.ts';
-import { layersState } from '../../snapshots/disk-state.ts';
+import { layersState } from '../../snapshots/disks/disk-state.ts';
 import { openSnapshotRepository } from '../../snapshots/repository/repository.ts';
 import type { Template } from '../contract.ts';
 import { diskLayers } from '../layers.ts';

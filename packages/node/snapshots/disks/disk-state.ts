@@ -1,36 +1,53 @@
 import type { DiskOrigin, RemoteLayer } from '@aenv/block/contract.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { z } from 'zod';
-import type { AttachedDrive, DriveStart } from '../sandboxes/drives/contract.ts';
-import { DriveSchema } from '../sandboxes/drives/schema.ts';
-import type { JsonObject, SnapshotManifest } from './contract.ts';
+import type { AttachedDrive, DriveStart } from '../../sandboxes/drives/contract.ts';
+import { DriveSchema } from '../../sandboxes/drives/schema.ts';
+import type { JsonObject, SnapshotManifest } from '../contract.ts';
+import type { FileSum } from '../repository/hash-file.ts';
 
 const Remote = z.strictObject({
   key: z.string(),
   source: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
 });
 
+const LayerFile = z.strictObject({ path: z.string(), sizeBytes: z.int().nonnegative(), digest: z.string() });
+
+/** A file of a layer as it was when it was kept. */
+export interface LayerSum extends FileSum {
+  readonly path: string;
+}
+
 /** An attached drive: what it is, and the snapshot of its disk. */
 const Drive = z.strictObject({ drive: DriveSchema, snapshot: z.string() });
 
 /**
  * What a manifest says of the disk, version 1: a snapshot of the block room, or layers, the bottom one first: paths of
- * files, which have to stay, and layers that are read on demand. Version 2 has attached drives, too.
+ * files, which have to stay, and layers that are read on demand. Version 2 has attached drives, too; version 3 tells what
+ * must be in the files that disks have written, which have no checksums of their own.
  */
 const DiskState = z.union([
   z.strictObject({ version: z.literal(1), snapshot: z.string() }),
   z.strictObject({ version: z.literal(2), snapshot: z.string(), drives: z.array(Drive) }),
+  z.strictObject({
+    version: z.literal(3),
+    snapshot: z.string(),
+    drives: z.array(Drive),
+    files: z.array(LayerFile),
+  }),
   z.strictObject({ version: z.literal(1), layers: z.array(z.union([z.string(), Remote])) }),
 ]);
 
 /** What of a captured sandbox is known by its snapshots in the block room: its root, and its drives in their order. */
-export function snapshotState(id: string, drives: readonly AttachedDrive[]): JsonObject {
-  if (drives.length === 0) return { version: 1, snapshot: id };
+export function snapshotState(id: string, drives: readonly AttachedDrive[], files?: readonly LayerSum[]): JsonObject {
+  if (drives.length === 0 && files === undefined) return { version: 1, snapshot: id };
   const attached = drives.map((drive, at) => ({
     drive: DriveSchema.parse(drive),
     snapshot: driveSnapshot(id, at + 1),
   }));
-  return { version: 2, snapshot: id, drives: attached };
+  if (files === undefined) return { version: 2, snapshot: id, drives: attached };
+  const sums = files.map(({ path, sizeBytes, digest }) => ({ path, sizeBytes, digest }));
+  return { version: 3, snapshot: id, drives: attached, files: sums };
 }
 
 /**
@@ -62,8 +79,14 @@ export function diskOf(manifest: Pick<SnapshotManifest, 'id' | 'disk'>): DiskOri
 /** @throws AenvError `snapshot_corrupt` */
 export function drivesOf(manifest: Pick<SnapshotManifest, 'id' | 'disk'>): readonly DriveStart[] {
   const state = parse(manifest);
-  if (state.version === 1) return [];
+  if (!('drives' in state)) return [];
   return state.drives.map(({ drive, snapshot }) => ({ drive, disk: { kind: 'snapshot', snapshot } }));
+}
+
+/** Files of layers whose contents are known. @throws AenvError `snapshot_corrupt` */
+export function filesOf(manifest: Pick<SnapshotManifest, 'id' | 'disk'>): readonly LayerSum[] {
+  const state = parse(manifest);
+  return 'files' in state ? state.files : [];
 }
 
 function parse({ id, disk }: Pick<SnapshotManifest, 'id' | 'disk'>): z.output<typeof DiskState> {

@@ -1,0 +1,31 @@
+import type { Ending } from '../ending.ts';
+import type { LiveSandbox } from '../live/live-sandbox.ts';
+import type { CaptureRequest, Checkpoints } from './contract.ts';
+
+export interface CapturingParts {
+  readonly checkpoints: Pick<Checkpoints, 'capture' | 'goOn'>;
+  readonly ending: Pick<Ending, 'lose'>;
+}
+
+/**
+ * Captures a running sandbox that goes on: it stands still for the moment in which its state is read. When that fails, it
+ * goes on as well, or is lost if it cannot. In the sandbox's turn.
+ * @param request that lets it go on
+ * @throws AenvError why it could not be captured
+ */
+export async function captureInPassing(
+  { checkpoints, ending }: CapturingParts,
+  source: LiveSandbox,
+  request: CaptureRequest,
+): Promise<void> {
+  try {
+    await checkpoints.capture(request);
+  } catch (error) {
+    if (source.lifecycle.state === 'running') {
+      await checkpoints.goOn(request.machine, source.record.hostSecret).catch(async (reason: unknown) => {
+        await ending.lose(source, `it could not be captured and does not go on: ${reason}`);
+      });
+    }
+    throw error;
+  }
+}
