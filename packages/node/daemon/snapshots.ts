@@ -21,7 +21,7 @@ import type { Vms } from './vms.ts';
 /** The snapshots of this node. */
 export function openSnapshots(
   folders: Folders,
-  volumes: BlockStore,
+  volumes: Pick<BlockStore, 'layersOf'>,
   clock: Clock,
   log: Logger,
 ): Promise<SnapshotRepository> {

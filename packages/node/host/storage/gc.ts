@@ -48,13 +48,18 @@ async function preview(config: Config, all: boolean): Promise<Collected> {
   );
 }
 
+/** Collecting asks for no disk. */
+const NO_DISKS = {
+  layersOf: () => Promise.reject(new AenvError('block_daemon_failed', 'nothing serves disks while the node is down')),
+};
+
 /** The ledger is ours meanwhile, so that no daemon starts. */
 async function collectHere(config: Config, all: boolean): Promise<Collected> {
   const folders = foldersOf(config);
   await makeFolders(folders);
   using ledger = openLedger(config.home);
   const clock = systemClock;
-  const repository = await openSnapshots(folders, clock, silentLogger);
+  const repository = await openSnapshots(folders, NO_DISKS, clock, silentLogger);
   try {
     const templates = () => ledger.templates.list();
     const storage = new NodeStorage({

@@ -15,7 +15,7 @@ import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import { keepImageRecord } from '../../assets/images/image-record.ts';
 import { AssetLab, keyOf } from '../../assets/testing/asset-lab.ts';
 import { foldersOf } from '../../daemon/folders.ts';
-import { layersState } from '../../snapshots/disk-state.ts';
+import { layersState } from '../../snapshots/disks/disk-state.ts';
 import { BASE_CHANGES, DELTA_CHANGES, Lab } from '../../snapshots/repository/testing/lab.ts';
 import { statStorage } from '../stat.ts';
 import { verifyStorage } from './verify-storage.ts';
