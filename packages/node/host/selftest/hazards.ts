@@ -77,7 +77,7 @@ export const HAZARDS: readonly Hazard[] = [
   {
     name: 'disk and memory',
     promise: 'are of one instant, unsynced writes included',
-    remedy: 'Run `aenv storage check`.',
+    remedy: 'Run `aenv storage verify`.',
   },
   { name: 'egress rules', promise: 'hold again before anything runs', remedy: 'Run `aenv doctor` and check nftables.' },
   {

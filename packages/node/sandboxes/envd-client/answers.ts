@@ -2,7 +2,7 @@ import { INIT_STEPS } from '@aenv/contracts/envd/host-api.ts';
 import { HOOK_OUTPUT_MAX, HOOKS_MAX, type HookResult } from '@aenv/contracts/envd/restore-api.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { z } from 'zod';
-import type { EnvdAnswer } from './request.ts';
+import { type EnvdAnswer, jsonOf } from './request.ts';
 
 // A guest is hostile: what it sends is bounded in every member.
 const MAX_NAME = 255;
@@ -51,16 +51,8 @@ export function stepsOf(header: string | string[] | undefined): Readonly<Record<
 
 function read<T extends z.ZodType>({ status, text }: EnvdAnswer, schema: T): z.output<T> {
   if (status !== 200) throw new AenvError('restore_failed', `envd answered ${status}: ${text.slice(0, MAX_STATUS)}`);
-  const parsed = schema.safeParse(parse(text));
+  const parsed = schema.safeParse(jsonOf(text));
   if (!parsed.success)
     throw new AenvError('restore_failed', 'envd gave no answer that makes sense', { cause: parsed.error });
   return parsed.data;
-}
-
-function parse(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
 }

@@ -139,3 +139,45 @@ test('a guest that does not write its files to its disk is told as a capture tha
     server.close();
   }
 });
+
+test('steps around a capture are asked with the secret; what a guest answers is bounded', async () => {
+  let answer: unknown = { frozen: true };
+  const asked: unknown[] = [];
+  const { server, port } = await listen(async (request, response) => {
+    let text = '';
+    for await (const chunk of request) text += chunk;
+    asked.push([request.url, request.headers['x-aenv-host-secret'], text === '' ? undefined : JSON.parse(text)]);
+    if (answer === undefined) response.writeHead(404).end();
+    else response.writeHead(200).end(JSON.stringify(answer));
+  });
+  const hook = { name: '10-x', ok: true, status: 'exit status 0', ms: 5, output: '' };
+  const run = () => client(port).runHooks('secret', { event: 'fork', timeoutMs: 1_000 }, limit(5_000));
+  try {
+    assert.equal(await client(port).freeze('secret', limit(5_000)), true);
+    answer = { hooks: 2 };
+    assert.equal(await client(port).unfreeze('secret', 'fork', limit(5_000)), 2);
+    answer = undefined;
+    assert.equal(
+      await client(port).unfreeze('secret', undefined, limit(5_000)),
+      0,
+      'a guest from before there were any',
+    );
+    answer = { hooks: [hook] };
+    assert.deepEqual(await run(), [hook]);
+    for (answer of [
+      {},
+      { hooks: 3 },
+      { hooks: [{ ...hook, output: 'x'.repeat(5_000) }] },
+      { hooks: Array(65).fill(hook) },
+    ]) {
+      await assert.rejects(run(), { code: 'restore_failed' });
+    }
+    const [frozen, unfrozen] = asked as [string, string, { event?: string; timestamp?: string } | undefined][];
+    assert.deepEqual(frozen, ['/freeze', 'secret', undefined]);
+    assert.deepEqual([unfrozen?.[0], unfrozen?.[1], unfrozen?.[2]?.event], ['/unfreeze', 'secret', 'fork']);
+    assert.ok(Math.abs(Date.parse(unfrozen?.[2]?.timestamp ?? '') - Date.now()) < 5_000);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});

@@ -8,7 +8,7 @@ import {
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import { z } from 'zod';
-import { exchange } from '../envd-client/request.ts';
+import { exchange, jsonOf } from '../envd-client/request.ts';
 
 /** Asks the envd of a guest what has happened since a cursor. */
 export type AskGuest = (
@@ -68,15 +68,7 @@ export const askGuestOverTcp: AskGuest = async ({ address, hostSecret }, cursor,
     signal,
   });
   if (answer.status !== 200) throw new AenvError('internal', `envd answered ${answer.status} to ${OBSERVE_PATH}`);
-  const parsed = Report.safeParse(parse(answer.text));
+  const parsed = Report.safeParse(jsonOf(answer.text));
   if (!parsed.success) throw new AenvError('internal', 'envd sent no report', { cause: parsed.error });
   return parsed.data;
 };
-
-function parse(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-}
