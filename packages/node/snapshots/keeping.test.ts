@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
@@ -7,6 +7,8 @@ import { apiFixture } from '../api/testing/fixture.ts';
 import { createLaunch } from '../sandboxes/launch/launch.ts';
 import { FakeHost } from '../sandboxes/testing/fake-host.ts';
 import { CREATE, fixture } from '../sandboxes/testing/fixture.ts';
+import { snapshotState } from './disks/disk-state.ts';
+import { verifyDisk } from './disks/verify-disk.ts';
 import { envelopeText } from './repository/manifest/file.ts';
 import { PAGE } from './repository/testing/lab.ts';
 import { KeptMachines } from './testing/kept-machines.ts';
@@ -62,6 +64,32 @@ test('memory and disk are of one instant, the guest goes on before anything is w
   assert.equal((await lab.repository.list()).length, 1);
   await checkpoints.remove('c2');
   assert.deepEqual([...machines.disks], ['c1']);
+});
+
+test('a disk is verified against what was written, layer by layer', async () => {
+  await using machines = await KeptMachines.open();
+  const { checkpoints, lab, volumes } = machines;
+  await checkpoints.capture(machines.request(machines.boot(), 'c1', { kind: 'snapshot' }));
+  const { disk } = await lab.repository.get('c1');
+  const path = machines.diskOf('c1');
+  const { size } = await stat(path);
+  assert.deepEqual({ ...(await verifyDisk(volumes, disk)) }, { checkedBytes: size, problems: [] });
+  await writeFile(path, `layer of c2`);
+  const [problem] = (await verifyDisk(volumes, disk)).problems;
+  assert.deepEqual([problem?.artefact, problem?.path], ['layer of the disk', path]);
+  assert.match(problem?.message ?? '', /its digest does not hold/);
+  await rm(path);
+  assert.match((await verifyDisk(volumes, disk)).problems[0]?.message ?? '', /it is missing/);
+
+  // Without a digest it must at least be a layer, and the snapshot must be there.
+  const old = { state: snapshotState('c1', []), paths: [] };
+  await writeFile(path, 'no layer');
+  assert.equal((await verifyDisk(volumes, old)).problems.length, 1);
+  const gone = { layersOf: () => Promise.reject(new Error('there is no snapshot c1')) };
+  assert.deepEqual(
+    (await verifyDisk(gone, old)).problems.map(({ message }) => message),
+    ['there is no snapshot c1'],
+  );
 });
 
 test('a snapshot with a damaged or missing part, or of a newer version, is refused by name, with what to do', async () => {

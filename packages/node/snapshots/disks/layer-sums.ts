@@ -4,6 +4,8 @@ import { inParallel } from '../repository/in-parallel.ts';
 import type { LayerSum } from './disk-state.ts';
 
 const PARALLEL = 2;
+/** Files that are remembered; those of before are read again. */
+const MOST = 4096;
 
 /**
  * Digests of layers' files, which never change. What was read once by this process is not read again while the file system
@@ -25,7 +27,7 @@ export class LayerSums {
       const known = this.#known.get(path);
       if (known !== undefined && known.state === state && known.sum.digest === sum.digest) return;
       await checkFile(path, sum, `layer ${path}`);
-      if (state !== undefined) this.#known.set(path, { state, sum });
+      if (state !== undefined) this.#note(path, state, sum);
     });
   }
 
@@ -34,8 +36,15 @@ export class LayerSums {
     const known = this.#known.get(path);
     if (known !== undefined && known.state === state) return known.sum;
     const sum = await hashFile(path);
-    if (state !== undefined) this.#known.set(path, { state, sum });
+    if (state !== undefined) this.#note(path, state, sum);
     return sum;
+  }
+
+  #note(path: string, state: string, sum: FileSum): void {
+    this.#known.delete(path);
+    this.#known.set(path, { state, sum });
+    const [oldest] = this.#known.keys();
+    if (this.#known.size > MOST && oldest !== undefined) this.#known.delete(oldest);
   }
 }
 

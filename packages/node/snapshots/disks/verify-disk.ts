@@ -1,13 +1,13 @@
-import { stat } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openLayerFile } from '@aenv/block/blob/open-layer-blob.ts';
 import { readAll } from '@aenv/block/blob/read-all.ts';
 import type { BlockStore, DiskOrigin } from '@aenv/block/contract.ts';
 import { openSealedLayer } from '@aenv/block/layers/stack/sealed-layer.ts';
 import { MAX_LOCAL_ENTRIES } from '@aenv/block/lsmt/format.ts';
-import type { ArtefactProblem, SnapshotDisk, SnapshotVerification } from '../contract.ts';
+import type { SnapshotDisk, SnapshotVerification } from '../contract.ts';
+import { Checks } from '../repository/checks.ts';
 import { checkFile } from '../repository/hash-file.ts';
-import { diskOf, drivesOf, filesOf, type LayerSum } from './disk-state.ts';
+import { diskOf, drivesOf, filesOf } from './disk-state.ts';
 
 const PIECE = 2 ** 20;
 
@@ -19,31 +19,27 @@ export async function verifyDisk(
   volumes: Pick<BlockStore, 'layersOf'>,
   disk: SnapshotDisk,
 ): Promise<SnapshotVerification> {
-  const problems: ArtefactProblem[] = [];
-  let checkedBytes = 0;
-  const attempt = async (artefact: string, path: string, check: () => Promise<unknown>) => {
-    try {
-      await check();
-      checkedBytes += (await stat(path).catch(() => undefined))?.size ?? 0;
-    } catch (error) {
-      problems.push({ artefact, path, message: error instanceof Error ? error.message : String(error) });
-    }
-  };
-  const sums = new Map<string, LayerSum>();
-  const paths: string[] = [];
-  await attempt('disk', '', async () => {
-    const kept = { id: 'to be verified', disk };
-    for (const file of filesOf(kept)) sums.set(file.path, file);
+  const checks = new Checks();
+  const kept = { id: 'to be verified', disk };
+  const known = await verifyKnownFiles(disk, checks);
+  const others = await checks.of('disk', '', async () => {
+    const paths: string[] = [];
     for (const origin of [diskOf(kept), ...drivesOf(kept).map((drive) => drive.disk)]) {
       paths.push(...(await layersOf(volumes, origin)));
     }
+    return paths.filter((path) => !known.has(path));
   });
-  for (const path of new Set([...paths, ...sums.keys()])) {
-    const sum = sums.get(path);
-    const check = sum === undefined ? () => readLayer(path) : () => checkFile(path, sum, `layer ${path}`);
-    await attempt('layer of the disk', path, check);
+  for (const path of new Set(others)) await checks.of('layer of the disk', path, () => readLayer(path));
+  return checks;
+}
+
+/** Reads those files of a disk whose digests its manifest has. @returns their paths */
+export async function verifyKnownFiles(disk: SnapshotDisk, checks: Checks): Promise<ReadonlySet<string>> {
+  const files = await checks.of('disk', '', async () => filesOf({ id: 'to be verified', disk }));
+  for (const { path, ...sum } of files ?? []) {
+    await checks.of('layer of the disk', path, () => checkFile(path, sum, `layer ${path}`));
   }
-  return { checkedBytes, problems };
+  return new Set(files?.map(({ path }) => path));
 }
 
 async function layersOf(volumes: Pick<BlockStore, 'layersOf'>, origin: DiskOrigin): Promise<string[]> {

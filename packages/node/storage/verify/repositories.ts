@@ -1,7 +1,9 @@
 import { join } from 'node:path';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import type { SnapshotDisk } from '../../snapshots/contract.ts';
+import { verifyKnownFiles } from '../../snapshots/disks/verify-disk.ts';
 import { MemoryBases } from '../../snapshots/repository/bases/memory-bases.ts';
-import type { Checks } from '../../snapshots/repository/checks.ts';
+import { Checks } from '../../snapshots/repository/checks.ts';
 import { LocalFolder } from '../../snapshots/repository/chunks/local-folder.ts';
 import { noFaults } from '../../snapshots/repository/faults.ts';
 import { isSnapshotId, repositoryFolders } from '../../snapshots/repository/layout.ts';
@@ -9,7 +11,7 @@ import { verifySnapshot } from '../../snapshots/repository/verify.ts';
 
 /**
  * Snapshots of a repository that somebody else may be using: manifests, device states, deltas, memory bases and their
- * chunks. Their disks are looked at elsewhere.
+ * chunks, and those layers of their disks that a manifest has digests of. The others are looked at elsewhere.
  */
 export async function verifyRepository(root: string, ids: readonly string[], checks: Checks): Promise<void> {
   const folders = repositoryFolders(root);
@@ -18,7 +20,11 @@ export async function verifyRepository(root: string, ids: readonly string[], che
   const bases = new MemoryBases({ chunks, manifests, folder: folders.memory, faults: noFaults });
   // Snapshots of one template share their base.
   const seenBases = new Set<string>();
-  const verifyDisk = async () => ({ checkedBytes: 0, problems: [] });
+  const verifyDisk = async (disk: SnapshotDisk) => {
+    const found = new Checks();
+    await verifyKnownFiles(disk, found);
+    return found;
+  };
   for (const id of ids.filter(isSnapshotId)) {
     try {
       const found = await verifySnapshot(
