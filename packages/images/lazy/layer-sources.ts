@@ -1,8 +1,8 @@
-import { join } from 'node:path';
 import type { CreateLayerSources } from '@aenv/block/blockd/threads/layer-sources.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { systemClock } from '@aenv/platform/clock/clock.ts';
 import { z } from 'zod';
+import { lazyFolders } from './folders.ts';
 import { RemoteSource } from './remote-layer.ts';
 import { RemoteLayers, type RemoteLayersConfig } from './remote-layers.ts';
 import { TendedLayers } from './tended-layers.ts';
@@ -36,9 +36,10 @@ const TRACE_MS = 10_000;
 /** Loaded by each thread of the block daemon: layers of registries, read on demand through a cache of its own. */
 export const createLayerSources: CreateLayerSources = async ({ config, folder, log }) => {
   const { completeAfterSeconds, ...remote } = Config.parse(config);
+  const { blobs, traces } = lazyFolders(folder);
   const layers = new TendedLayers({
-    layers: await RemoteLayers.start({ ...remote, cacheDir: join(folder, 'blobs') }, log),
-    traces: new TraceFiles(join(folder, 'traces')),
+    layers: await RemoteLayers.start({ ...remote, cacheDir: blobs }, log),
+    traces: new TraceFiles(traces),
     traceMs: TRACE_MS,
     completeAfterMs: completeAfterSeconds === null ? undefined : completeAfterSeconds * 1000,
     completeUpToBytes: remote.cacheBytes / 2,

@@ -4,6 +4,7 @@ import { blockdFolders, layerFolder } from '@aenv/block/blockd/layout.ts';
 import { type DiskLayer, DiskRecord, SnapshotRecord } from '@aenv/block/blockd/records/schema.ts';
 import { layerPaths } from '@aenv/block/layers/writable/paths.ts';
 import { verifyCachedBlob } from '@aenv/images/lazy/cache/verify-blob.ts';
+import { lazyFolders } from '@aenv/images/lazy/folders.ts';
 import { namesIn } from '../../assets/entries.ts';
 import type { Folders } from '../../daemon/folders.ts';
 import type { Checks } from '../../snapshots/repository/checks.ts';
@@ -57,8 +58,9 @@ async function verifyDisks(root: string, checks: Checks): Promise<void> {
 /** What each thread of the block daemon has of layers that are in registries. */
 async function verifyRemote(root: string, checks: Checks): Promise<void> {
   for (const thread of await namesIn(root)) {
-    for (const blob of await namesIn(join(root, thread))) {
-      const { bytes, damaged: bad } = await verifyCachedBlob(join(root, thread, blob));
+    const { blobs } = lazyFolders(join(root, thread));
+    for (const blob of await namesIn(blobs)) {
+      const { bytes, damaged: bad } = await verifyCachedBlob(join(blobs, blob));
       checks.checkedBytes += bytes;
       for (const { path, why } of bad) {
         await checks.of('part of a remote layer', path, () => Promise.reject(damaged(path, why)));

@@ -7,6 +7,7 @@ import { LayerWriter } from '@aenv/block/layers/commit/layer-writer.ts';
 import { AssetCache } from '@aenv/guest/cache/asset-cache.ts';
 import { convertLayout } from '@aenv/images/convert/from-layout.ts';
 import { BlobCache } from '@aenv/images/lazy/blob-cache.ts';
+import { lazyFolders } from '@aenv/images/lazy/folders.ts';
 import { FakeOrigin } from '@aenv/images/lazy/testing/fake-origin.ts';
 import { digestOf, TestLayout } from '@aenv/images/testing/layout.ts';
 import { tar } from '@aenv/images/testing/tar.ts';
@@ -92,7 +93,7 @@ async function layerFile(path: string) {
 async function remoteBlob(): Promise<void> {
   const data = randomBytes(200_000);
   const cache = await BlobCache.start({
-    root: join(lab.home, 'volumes/remote/0'),
+    root: lazyFolders(join(lab.home, 'volumes/remote/0')).blobs,
     ...{ capacityBytes: 2 ** 30, keepFreeBytes: 0, offlineAfterMs: 1000, log: silentLogger },
   });
   const blob = await cache.open({ digest: digestOf(data), size: data.length, origin: new FakeOrigin(data) });
