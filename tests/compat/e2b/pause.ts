@@ -49,6 +49,23 @@ export const pausing: Group<SdkBed> = {
         assert.equal(await sandbox.files.read('before'), 'kept');
       },
     },
+    {
+      name: 'pause without memory: connect boots the disk as it was, as the same sandbox',
+      since: '2.45.0',
+      async run(bed) {
+        const sandbox = await bed.second();
+        await sandbox.files.write('before', 'on the disk');
+        const job = await sandbox.commands.run('sleep 5000', { background: true, timeoutMs: 0 });
+        await job.disconnect();
+        assert.equal(await sandbox.pause({ ...bed.options, keepMemory: false }), true);
+        assert.equal(await sandbox.isRunning(), false);
+        assert.equal((await sandbox.getInfo()).state, 'paused');
+        await sandbox.connect({ ...bed.options, timeoutMs: 600_000 });
+        assert.equal(await sandbox.isRunning(), true);
+        assert.equal(await sandbox.files.read('before'), 'on the disk');
+        assert.deepEqual(await sandbox.commands.list(), []);
+      },
+    },
   ],
 };
 

@@ -52,7 +52,7 @@ export class Pausing {
     const { sandboxes, observer, checkpoints, clock, log, metrics } = this.#options;
     const machine = machineOf(live);
     const begin = clock.now();
-    const bytes = (await machine.vm.privateBytes()) + (await diskBytes(machine));
+    const bytes = (memory ? await machine.vm.privateBytes() : 0) + (await diskBytes(machine));
     if (stateOf(live) !== 'running') throw vmDied(live);
     // A shutdown asks nobody for more room than there was while all ran.
     if (!comesBack) admitPaused(sandboxes, this.#options.paused, bytes, live);
