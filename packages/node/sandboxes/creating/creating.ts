@@ -47,7 +47,7 @@ export class Creating {
   ) {
     if (origin.kind === 'snapshot') {
       const { checkpointId: id, sandboxId: parent } = origin.snapshot;
-      return { from: { kind: 'checkpoint', id, event: 'fork' }, parent } as const;
+      return { from: { kind: 'checkpoint', id, event: 'create' }, parent } as const;
     }
     const { template } = origin;
     const from = cold === true ? diskOf(template, drives) : await this.#options.startPointOf(template);
