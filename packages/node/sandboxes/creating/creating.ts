@@ -39,7 +39,7 @@ export class Creating {
     }
   }
 
-  /** A guest that comes out of a snapshot goes on with what it did, as a fork does; nothing is begun in it. */
+  /** A guest that comes out of a snapshot goes on with what it did; nothing is begun in it. */
   async #beginning(
     { record }: LiveSandbox,
     origin: Origin,
