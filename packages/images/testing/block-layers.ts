@@ -21,13 +21,21 @@ export async function blockImage(
   config: object = {},
   form: LayerForm = EXCHANGE_FORM,
 ): Promise<{ readonly manifest: TestDescriptor; readonly layers: readonly TestDescriptor[] }> {
+  const blobs: Buffer[] = [];
+  for (const [at, disk] of disks.entries()) blobs.push(await layerBetween(disks[at - 1], disk, form));
+  return describedImage(layout, blobs, config);
+}
+
+/** Adds an image whose layers are these blobs, the lowest one first. */
+export async function describedImage(
+  layout: TestLayout,
+  blobs: readonly Buffer[],
+  config: object = {},
+): Promise<{ readonly manifest: TestDescriptor; readonly layers: readonly TestDescriptor[] }> {
   const layers: TestDescriptor[] = [];
   const platform = { os: 'linux', architecture: 'amd64' };
-  for (const [at, disk] of disks.entries()) {
-    const stored = await layout.blob(
-      await layerBetween(disks[at - 1], disk, form),
-      'application/vnd.oci.image.layer.v1.tar',
-    );
+  for (const blob of blobs) {
+    const stored = await layout.blob(blob, 'application/vnd.oci.image.layer.v1.tar');
     const annotations = { [`${PREFIX}/blob-digest`]: stored.digest, [`${PREFIX}/blob-size`]: String(stored.size) };
     layers.push({ ...stored, annotations });
   }

@@ -9,11 +9,11 @@ import type { NodeKind } from '../model/node.ts';
 import { EPOCH } from '../model/tree.ts';
 import type { BlockReader, BlockSink } from '../sink.ts';
 import { BlockEdits } from './block-edits.ts';
+import { FileContents } from './contents.ts';
 import { FolderBlocks } from './folder-blocks.ts';
 import { type DiskGeometry, invalid, readGeometry } from './geometry.ts';
 import { Groups } from './groups.ts';
 import { InodeRecord, InodeTable } from './inode-record.ts';
-import { readMapping, writeMapping } from './mapping.ts';
 
 /** A file, folder or link of the disk. */
 export interface DiskNode {
@@ -25,8 +25,6 @@ const ROOT: DiskNode = { ino: 2, kind: 'folder' };
 /** As many as the kernel follows in one path (path_resolution(7)). */
 const MAX_LINKS = 40;
 const MAX_DEPTH = 512;
-/** Account files and the like are small; anything larger is none. */
-const MAX_TEXT = 1024 * 1024;
 const TYPE_BITS = { file: 0o100000, folder: 0o040000, symlink: 0o120000 } as const;
 
 /** Where a path leads: `node` is what it means, and is missing where the last name is. */
@@ -45,6 +43,7 @@ export class DiskFiles implements RootFiles<DiskNode> {
   readonly #groups: Groups;
   readonly #inodes: InodeTable;
   readonly #folders: FolderBlocks;
+  readonly #contents: FileContents;
   readonly #geometry: DiskGeometry;
 
   private constructor(edits: BlockEdits, geometry: DiskGeometry) {
@@ -52,6 +51,7 @@ export class DiskFiles implements RootFiles<DiskNode> {
     this.#geometry = geometry;
     this.#groups = new Groups(edits, geometry);
     this.#inodes = new InodeTable(edits, this.#groups, geometry);
+    this.#contents = new FileContents(edits, this.#groups);
     this.#folders = new FolderBlocks(edits, this.#groups, this.#inodes, geometry);
   }
 
@@ -117,7 +117,7 @@ export class DiskFiles implements RootFiles<DiskNode> {
 
   async addSymlink(parent: DiskNode, name: string, target: string, attributes: Attributes): Promise<void> {
     const { inode } = await this.#add(parent, name, 'symlink');
-    if (target.length > MAX_INLINE_TARGET) await this.#setContent(inode, Buffer.from(target, 'latin1'));
+    if (target.length > MAX_INLINE_TARGET) await this.#contents.write(inode, Buffer.from(target, 'latin1'));
     else {
       encodeTarget(target).copy(inode.block);
       inode.size = target.length;
@@ -127,7 +127,7 @@ export class DiskFiles implements RootFiles<DiskNode> {
 
   async addFile(parent: DiskNode, name: string, content: Buffer, attributes: Attributes): Promise<void> {
     const { inode } = await this.#add(parent, name, 'file');
-    await this.#setContent(inode, content);
+    await this.#contents.write(inode, content);
     await this.#writeWith(inode, attributes);
   }
 
@@ -141,13 +141,13 @@ export class DiskFiles implements RootFiles<DiskNode> {
   }
 
   async content({ ino }: DiskNode): Promise<Buffer> {
-    return this.#content(await this.#inodes.read(ino));
+    return this.#contents.read(await this.#inodes.read(ino));
   }
 
   async target({ ino }: DiskNode): Promise<string> {
     const inode = await this.#inodes.read(ino);
     const isInline = inode.size <= MAX_INLINE_TARGET;
-    return (isInline ? inode.block.subarray(0, inode.size) : await this.#content(inode)).toString('latin1');
+    return (isInline ? inode.block.subarray(0, inode.size) : await this.#contents.read(inode)).toString('latin1');
   }
 
   async setAttributes({ ino }: DiskNode, attributes: Attributes): Promise<void> {
@@ -175,7 +175,7 @@ export class DiskFiles implements RootFiles<DiskNode> {
     if (node.kind !== 'file') throw new AenvError('image_invalid', `${quoted(path)} is no file`);
     const inode = await this.#inodes.read(node.ino);
     if (inode.links > 1) return this.#replaceLinked(folder, name, inode, content);
-    await this.#setContent(inode, content);
+    await this.#contents.write(inode, content);
     await this.#inodes.write(inode);
   }
 
@@ -183,7 +183,7 @@ export class DiskFiles implements RootFiles<DiskNode> {
   async #replaceLinked(folder: DiskNode, name: string, old: InodeRecord, content: Buffer): Promise<void> {
     const { mode, uid, gid, mtime } = old;
     const { inode } = await this.#create('file');
-    await this.#setContent(inode, content);
+    await this.#contents.write(inode, content);
     await this.#writeWith(inode, { mode, uid, gid, mtime });
     await this.#folders.replace(await this.#folder(folder), { name, ino: inode.ino });
     old.links--;
@@ -208,37 +208,6 @@ export class DiskFiles implements RootFiles<DiskNode> {
     inode.setOwner(uid, gid);
     inode.mtime = mtime;
     await this.#inodes.write(inode);
-  }
-
-  /** Puts a content in place of the one that was there. The record is not written yet. */
-  async #setContent(inode: InodeRecord, content: Buffer): Promise<void> {
-    const { extents, treeBlocks } = await readMapping(this.#edits, inode, MAX_TEXT / BLOCK_SIZE);
-    for (const { physical, count } of extents) await this.#groups.giveBlocks(physical, count);
-    for (const block of treeBlocks) await this.#groups.giveBlocks(block, 1);
-    const before = extents.reduce((sum, { count }) => sum + count, treeBlocks.length);
-    const count = Math.ceil(content.length / BLOCK_SIZE);
-    const first = count === 0 ? 0 : await this.#groups.takeBlocks(count);
-    for (let at = 0; at < count; at++) {
-      const block = Buffer.alloc(BLOCK_SIZE);
-      content.copy(block, 0, at * BLOCK_SIZE);
-      this.#edits.replace(first + at, block);
-    }
-    writeMapping(inode, count === 0 ? [] : [{ logical: 0, physical: first, count }]);
-    inode.size = content.length;
-    inode.ownedBlocks += count - before;
-  }
-
-  /** @throws AenvError `image_invalid` when it is larger than 1 MiB */
-  async #content(inode: InodeRecord): Promise<Buffer> {
-    if (inode.size > MAX_TEXT) throw invalid('an account file of it is larger than 1 MiB');
-    const content = Buffer.alloc(Math.ceil(inode.size / BLOCK_SIZE) * BLOCK_SIZE);
-    const { extents } = await readMapping(this.#edits, inode, MAX_TEXT / BLOCK_SIZE);
-    for (const { logical, physical, count, isWritten } of extents) {
-      for (let at = 0; isWritten && at < count && (logical + at) * BLOCK_SIZE < content.length; at++) {
-        (await this.#edits.read(physical + at)).copy(content, (logical + at) * BLOCK_SIZE);
-      }
-    }
-    return content.subarray(0, inode.size);
   }
 
   /**

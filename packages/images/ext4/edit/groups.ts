@@ -3,6 +3,7 @@ import { crc32c, groupSeed, START } from '../format/checksum.ts';
 import { crc16 } from '../format/crc16.ts';
 import { withLabel } from '../format/label.ts';
 import { BLOCK_SIZE } from '../model/geometry.ts';
+import { emptyBitmap, findFree, findRun } from './bitmap.ts';
 import type { BlockEdits } from './block-edits.ts';
 import { type DiskGeometry, invalid, SUPERBLOCK } from './geometry.ts';
 
@@ -217,25 +218,4 @@ export class Groups {
   #checksum(descriptor: Buffer, field: Field, bitmap: Buffer): void {
     if (this.#geometry.checksums === 'crc32c') this.#set(descriptor, field, crc32c(this.#geometry.seed, bitmap));
   }
-}
-
-/** Nothing in use of `size`; what is behind that counts as used. */
-function emptyBitmap(size: number): Buffer {
-  const bitmap = Buffer.alloc(BLOCK_SIZE);
-  for (let at = size; at < 8 * BLOCK_SIZE; at++) bitmap[at >> 3] = (bitmap[at >> 3] ?? 0) | (1 << (at & 7));
-  return bitmap;
-}
-
-function findFree(bitmap: Buffer, size: number, from: number): number | undefined {
-  for (let at = from; at < size; at++) if ((((bitmap[at >> 3] ?? 0xff) >> (at & 7)) & 1) === 0) return at;
-  return undefined;
-}
-
-function findRun(bitmap: Buffer, size: number, count: number, from = 0): number | undefined {
-  let length = 0;
-  for (let at = from; at < size; at++) {
-    length = (((bitmap[at >> 3] ?? 0xff) >> (at & 7)) & 1) === 0 ? length + 1 : 0;
-    if (length === count) return at - count + 1;
-  }
-  return undefined;
 }

@@ -152,7 +152,9 @@ export class NodeImageTemplates implements ImageTemplates {
           signal,
         });
         const bytes = pulled.layers.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-        lines.add('info', `${pulled.name}: ${pulled.layers.length} layers, ${megabytes(bytes)}`);
+        const far = pulled.layers.reduce((sum, { kind, sizeBytes }) => sum + (kind === 'remote' ? sizeBytes : 0), 0);
+        const note = far === 0 ? '' : `, of which ${megabytes(far)} are read on demand`;
+        lines.add('info', `${pulled.name}: ${pulled.layers.length} layers, ${megabytes(bytes)}${note}`);
         const parts = fromImage(pulled, build);
         await claim(layerFiles(parts.source));
         signal.throwIfAborted();
