@@ -66,6 +66,13 @@ export interface CollectedInfo {
   readonly freedBytes: number;
 }
 
+/** A name of a version of a template. */
+export interface TagInfo {
+  readonly tag: string;
+  readonly buildID: string;
+  readonly createdAt: string;
+}
+
 /** A build of a template. */
 export interface BuildRef {
   readonly templateID: string;
@@ -237,6 +244,18 @@ export class ControlPlane {
 
   async template(name: string): Promise<Readonly<Record<string, unknown>>> {
     return (await this.#request('GET', `/templates/${encodeURIComponent(name)}`)) as Record<string, unknown>;
+  }
+
+  async templateTags(name: string): Promise<readonly TagInfo[]> {
+    return (await this.#request('GET', `/templates/${encodeURIComponent(name)}/tags`)) as TagInfo[];
+  }
+
+  async tagTemplate(target: string, tags: readonly string[]): Promise<void> {
+    await this.#request('POST', '/templates/tags', { target, tags });
+  }
+
+  async untagTemplate(name: string, tags: readonly string[]): Promise<void> {
+    await this.#request('DELETE', '/templates/tags', { name, tags });
   }
 
   async removeTemplate(name: string): Promise<void> {

@@ -25,7 +25,7 @@ export function registerPull(program: Command): void {
         'Progress goes to standard error, the id of the template to standard output.',
     )
     .argument('<image>', 'NAME, HOST/NAME:TAG or HOST/NAME@sha256:DIGEST')
-    .option('--name <name>', 'name of the template; default: the last part of the name of the image')
+    .option('--name <name>', 'name of the template, NAME or NAME:TAG; default: the last part of the name of the image')
     .addOption(new Option('--cpu <count>', 'CPUs of its sandboxes').argParser(parseWhole))
     .addOption(new Option('--memory <MiB>', 'memory of its sandboxes').argParser(parseWhole))
     .addOption(new Option('--disk <MiB>', 'size of the disk, sparse').argParser(parseWhole))

@@ -23,12 +23,42 @@ export const ImageName = z
   .max(4096)
   .openapi({ description: 'an image of a registry', example: 'debian:13-slim' });
 
+const Tags = z.array(z.string().max(256)).max(32);
+
+/** Body of POST /templates/tags. */
+export const NewTemplateTags = z
+  .strictObject({ target: z.string().min(1, 'required').max(256), tags: Tags.min(1, 'required') })
+  .openapi('NewTemplateTags');
+
+/** Body of DELETE /templates/tags. */
+export const OldTemplateTags = z
+  .strictObject({ name: z.string().min(1, 'required').max(256), tags: Tags.min(1, 'required') })
+  .openapi('OldTemplateTags');
+
+export const AssignedTags = z.object({ buildID: z.string(), tags: z.array(z.string()) }).openapi('AssignedTags');
+
+export const TemplateTag = z
+  .object({ tag: z.string(), buildID: z.string(), createdAt: z.string().openapi({ format: 'date-time' }) })
+  .openapi('TemplateTag');
+export type TemplateTag = z.output<typeof TemplateTag>;
+
+/** Body of PATCH /templates/{templateID}, in both versions. */
+export const TemplateChange = z
+  .strictObject({
+    public: z.literal(false, 'not supported by this server: public templates').nullish().openapi({
+      description: 'templates of a node are never public',
+    }),
+  })
+  .openapi('TemplateChange');
+
+export const TemplateNames = z.object({ names: z.array(z.string()) }).openapi('TemplateNames');
+
 /** Body of POST /v3/templates. */
 export const NewTemplate = z
   .strictObject({
-    name: Name.nullish().openapi({ description: 'alias, or namespace/alias', example: 'my-tools' }),
+    name: Name.nullish().openapi({ description: 'alias, or namespace/alias, either with :tag', example: 'my-tools' }),
     alias: Name.nullish().openapi({ description: 'the name, as older clients send it' }),
-    tags: unserved('tags of templates'),
+    tags: Tags.nullish().openapi({ description: 'what points at the version; `default` when there is none' }),
     ...TemplateSizes,
     minFreeDiskMb: unserved('free space on disks; use diskSizeMB'),
     teamID: z.string().nullish().openapi({ description: 'ignored: a node has one team', deprecated: true }),

@@ -58,8 +58,7 @@ describe('the API', () => {
     const id = String((await api.request('POST', '/v2/sandboxes', { templateID: 'base' })).body.sandboxID);
     for (const [method, path, feature] of [
       ['PUT', `/sandboxes/${id}/network`, 'egress'],
-      ['POST', '/v2/templates', 'building'],
-      ['DELETE', '/templates/tags', 'tags'],
+      ['POST', '/templates', 'Dockerfile'],
       ['GET', '/volumes', 'volumes'],
     ] as const) {
       const answer = await api.request(method, path);

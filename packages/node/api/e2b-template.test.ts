@@ -24,7 +24,9 @@ for (const [version, sdk] of [
       api.builds.current = { templateId: 't1', buildId: 'b1', status: 'ready', entries: [] };
       const built = await sdk.Template.build(template, 'tools', { apiKey: KEY, apiUrl, cpuCount: 2, memoryMB: 1024 });
       assert.deepEqual([built.templateId, built.buildId], ['t1', 'b1']);
-      assert.deepEqual(api.images.ordered[0], { alias: 'tools', cpuCount: 2, memoryMb: 1024, diskSizeMb: undefined });
+      assert.deepEqual(api.images.ordered[0], {
+        ...{ alias: 'tools', tags: ['default'], cpuCount: 2, memoryMb: 1024, diskSizeMb: undefined },
+      });
       assert.deepEqual(api.images.started[0]?.[1], {
         ...{ image: 'debian:13', startCmd: 'serve', ready: { kind: 'command', cmd: 'check' } },
       });

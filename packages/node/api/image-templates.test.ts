@@ -18,10 +18,15 @@ test('a template is ordered by name, by alias and within the namespace; sizes ha
   assert.equal((await order({ alias: 'old' })).status, 202);
   assert.equal((await order({ name: 'default/x:default', diskSizeMB: 512 })).status, 202);
   assert.deepEqual(api.images.ordered, [
-    { alias: 'my-tools', cpuCount: 2, memoryMb: 1024, diskSizeMb: undefined },
-    { alias: 'old', cpuCount: 1, memoryMb: 512, diskSizeMb: undefined },
-    { alias: 'x', cpuCount: 1, memoryMb: 512, diskSizeMb: 512 },
+    { alias: 'my-tools', tags: ['default'], cpuCount: 2, memoryMb: 1024, diskSizeMb: undefined },
+    { alias: 'old', tags: ['default'], cpuCount: 1, memoryMb: 512, diskSizeMb: undefined },
+    { alias: 'x', tags: ['default'], cpuCount: 1, memoryMb: 512, diskSizeMb: 512 },
   ]);
+  assert.deepEqual((await order({ name: 'x:v1', tags: ['V2', 'v1'] })).body.tags, ['v1', 'v2']);
+  const legacy = await api.request('POST', '/v2/templates', { alias: 'older', cpuCount: 2 });
+  const { templateID, buildID, aliases, buildStatus, diskSizeMB } = legacy.body;
+  const told = [legacy.status, templateID, buildID, aliases, buildStatus, diskSizeMB];
+  assert.deepEqual(told, [202, 't1', 'b1', ['older'], 'waiting', 10240]);
 });
 
 test('orders that cannot be met are refused by the name of the field', async () => {
@@ -34,8 +39,9 @@ test('orders that cannot be met are refused by the name of the field', async () 
     [{ name: 'x', cpuCount: 0 }, /body\.cpuCount/, 'invalid_request'],
     [{ name: 'x', memoryMB: 1.5 }, /body\.memoryMB/, 'invalid_request'],
     [{ name: 'x', surprise: 1 }, /body\.surprise: unknown field/, 'invalid_request'],
-    [{ name: 'x:v1' }, /tags/, 'unsupported_field'],
-    [{ name: 'x', tags: ['v1'] }, /body\.tags/, 'unsupported_field'],
+    [{ name: 'x:' }, /a tag consists/, 'invalid_request'],
+    [{ name: 'x', tags: ['a b'] }, /bad tag 'a b'/, 'invalid_request'],
+    [{ name: 'x', tags: ['0c8f31a5-5d1c-4f0e-9d0e-2f6f0a4ce7a1'] }, /no UUID/, 'invalid_request'],
     [{ name: 'x', minFreeDiskMb: 1 }, /body\.minFreeDiskMb/, 'unsupported_field'],
   ] as const) {
     const answer = await api.request('POST', '/v3/templates', body);
@@ -143,4 +149,74 @@ test('a cold sandbox is made of an image, with sizes of its own; nothing is fetc
   api.images.failure = new AenvError('image_not_found', 'no such image');
   assert.equal((await cold(body)).status, 404);
   assert.equal(api.sandboxes.created.length, 1);
+});
+
+test('tags are given, listed and removed; create and delete know them', async () => {
+  await using api = apiFixture();
+  const first = fullTemplate();
+  const second = fullTemplate({ buildId: '3f6a0c8e-5a1b-4e8e-9a55-6f0f5b1f7a10', memoryMb: 1024 });
+  api.templates.ledger.templates.put(second);
+  api.templates.ledger.templates.put(first, ['old']);
+  const given = await api.request('POST', '/templates/tags', { target: 'base:old', tags: ['V1', 'stable'] });
+  assert.deepEqual([given.status, given.body], [201, { buildID: first.buildId, tags: ['v1', 'stable'] }]);
+  const { list } = await api.request('GET', '/templates/base/tags');
+  assert.deepEqual(
+    list.map(({ tag, buildID }) => [tag, buildID]),
+    [
+      ['default', second.buildId],
+      ['old', first.buildId],
+      ['stable', first.buildId],
+      ['v1', first.buildId],
+    ],
+  );
+  assert.match(String(list[0]?.createdAt), /^\d{4}-.*Z$/);
+  const { body } = await api.request('GET', '/templates/base');
+  assert.deepEqual(
+    (body.builds as { buildID: string }[]).map(({ buildID }) => buildID).sort(),
+    [first.buildId, second.buildId].sort(),
+  );
+  for (const templateID of ['base:v1', 'default/base:stable', `${first.templateId}:old`]) {
+    assert.equal((await api.request('POST', '/v2/sandboxes', { templateID })).status, 201, templateID);
+  }
+  assert.deepEqual((await api.request('POST', '/v2/sandboxes', { templateID: 'base:v9' })).status, 404);
+  assert.equal((await api.request('GET', '/templates/aliases/base%3Av1')).status, 200);
+  assert.equal((await api.request('GET', '/templates/aliases/base%3Av9')).status, 404);
+
+  const remove = (name: string, tags: string[]) => api.request('DELETE', '/templates/tags', { name, tags });
+  const gone = await remove('base', ['v1', 'stable', 'old']);
+  assert.deepEqual([gone.status, gone.text], [204, '']);
+  assert.deepEqual(
+    api.templates.ledger.templates.versions().map(({ buildId }) => buildId),
+    [second.buildId],
+  );
+  for (const [name, tags, status] of [
+    ['base', ['default'], 400],
+    ['base', ['v1'], 404],
+    ['base', ['a b'], 400],
+    ['base', [], 400],
+    ['absent', ['v1'], 404],
+    [':x', ['v1'], 400],
+  ] as const) {
+    assert.equal((await remove(name, [...tags])).status, status, `${name} ${tags}`);
+  }
+  assert.equal((await api.request('POST', '/templates/tags', { target: 'base:v1', tags: ['v2'] })).status, 404);
+  assert.equal((await api.request('POST', '/templates/tags', { target: 'base', tags: [':x'] })).status, 400);
+  await api.request('POST', '/templates/tags', { target: 'base', tags: ['v1'] });
+  const version = await api.request('DELETE', '/templates/base%3Av1');
+  assert.deepEqual([version.status, version.body.error_code], [400, 'invalid_request']);
+  assert.equal((await api.request('DELETE', `/templates/${first.templateId}%3Adefault`)).status, 204);
+});
+
+test('a template is changed as far as there is something to change', async () => {
+  await using api = apiFixture();
+  const patched = await api.request('PATCH', '/v2/templates/base', { public: false });
+  assert.deepEqual([patched.status, patched.body], [200, { names: ['default/base'] }]);
+  assert.equal((await api.request('PATCH', '/templates/base', { public: false })).status, 200);
+  const refused = await api.request('PATCH', '/v2/templates/base', { public: true });
+  assert.equal(refused.status, 400);
+  assert.match(String(refused.body.message), /public templates/);
+  assert.equal((await api.request('PATCH', '/v2/templates/absent', {})).status, 404);
+  const old = await api.request('POST', '/templates', { dockerfile: 'FROM x' });
+  assert.equal(old.status, 501);
+  assert.match(String(old.body.message), /POST \/v3\/templates/);
 });

@@ -102,7 +102,10 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   const booted: string[] = [];
   const uses = new HomeUses({
     ...{ assetsDir: config.assets, home: config.home, clock },
-    referred: () => [...booted, ...ledger.templates.list().flatMap((template) => filesOfTemplate(config, template))],
+    referred: () => [
+      ...booted,
+      ...ledger.templates.versions().flatMap((template) => filesOfTemplate(config, template)),
+    ],
   });
   const starting = AbortSignal.any([signal, building.signal]);
   const assets = uses.during(async () => {
@@ -202,7 +205,8 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   const paused = ledger.sandboxes
     .live()
     .flatMap(({ state, checkpoint }) => (state === 'paused' && checkpoint !== undefined ? [checkpoint.id] : []));
-  const needed = new Set([...paused, ...ledger.snapshots.checkpointIds(), ...startPoints.idsOf(templates.list())]);
+  const captured = startPoints.idsOf(ledger.templates.versions());
+  const needed = new Set([...paused, ...ledger.snapshots.checkpointIds(), ...captured]);
   const adoptedBases = adopted.map(({ machine }) => machine.vm.record.memoryBase);
   await sweepSnapshots({ repository, volumes, needed, memoryBases: adoptedBases, log });
   const snapshots = new Catalog({ ...{ ledger, repository, checkpoints, log }, namespace: TEAM });

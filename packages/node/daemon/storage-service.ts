@@ -35,10 +35,10 @@ export function openStorageService(parts: StorageServiceParts): {
   const service = new NodeStorage({
     ...{ assetsDir: config.assets, home: config.home, uses, waitMs: WAIT_MS, clock, log },
     keepMs: config.storage.keepUnusedHours * HOUR_MS,
-    templates: () => ledger.templates.list(),
+    templates: () => ledger.templates.versions(),
     own: {
       unnamedTemplates: (before) => removeUnusedColdTemplates(ledger, before),
-      machines: () => startPoints.keepOnly(ledger.templates.list()),
+      machines: () => startPoints.keepOnly(ledger.templates.versions()),
       snapshots: () => repository.gc({ memoryBases }),
     },
   });

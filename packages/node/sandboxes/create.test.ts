@@ -69,7 +69,7 @@ test('a template with a start command counts as running when its guest is ready,
   } as const;
   const template = { ...TEMPLATE, start };
   await using f = await fixture({
-    templates: { list: () => [template], resolve: () => template, recordSpawn: () => {} },
+    templates: { resolve: () => template, recordSpawn: () => {} },
   });
   const view = await f.sandboxes.create(CREATE);
   const { startCommand, ready } = start;

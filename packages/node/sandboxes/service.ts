@@ -53,7 +53,7 @@ export interface SandboxLimits extends AdmissionLimits {
 
 export interface LifecycleOptions {
   readonly ledger: SandboxLedger;
-  readonly templates: TemplateService;
+  readonly templates: Pick<TemplateService, 'resolve' | 'recordSpawn'>;
   readonly snapshots: SnapshotCatalog;
   /** the only one of this node */
   readonly namespace: string;

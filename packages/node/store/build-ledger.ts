@@ -21,6 +21,8 @@ export interface WantedTemplate {
   readonly memoryMb: number;
   /** absent: as the image has it, or the default */
   readonly diskSizeMb?: number | undefined;
+  /** absent: `default` */
+  readonly tags?: readonly string[] | undefined;
 }
 
 const Row = z.object({
@@ -34,6 +36,7 @@ const Row = z.object({
       cpuCount: z.int(),
       memoryMb: z.int(),
       diskSizeMb: z.int().optional(),
+      tags: z.array(z.string()).optional(),
     }),
   ),
   reason: z.string().nullable(),

@@ -9,6 +9,7 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { localLayers } from '../templates/layers.ts';
 import { Database } from './database.ts';
 import { type Ledger, openLedger } from './ledger.ts';
+import { MIGRATIONS } from './migrations.ts';
 import { fullRecord, fullTemplate } from './testing/records.ts';
 
 const code = (expected: string) => (error: unknown) => error instanceof AenvError && error.code === expected;
@@ -44,10 +45,33 @@ describe('the ledger as a file', () => {
     ledger.close();
     const raw = new DatabaseSync(join(home, 'ledger', 'aenv.db'));
     const old = { v: 2, imageDigest: 'd', layers: ['/a', '/b'] };
-    raw.prepare('UPDATE templates SET source = ?').run(JSON.stringify(old));
+    raw.prepare('UPDATE template_versions SET source = ?').run(JSON.stringify(old));
     raw.close();
     ledger = openLedger(home);
     assert.deepEqual(ledger.templates.get(templateId)?.source, { imageDigest: 'd', layers: localLayers(['/a', '/b']) });
+  });
+
+  it('takes over templates of before versions had names: each has one, with the tag default', () => {
+    ledger.close();
+    const path = join(home, 'ledger', 'aenv.db');
+    rmSync(path);
+    const raw = new DatabaseSync(path);
+    const before = MIGRATIONS.findIndex((sql) => sql.includes('CREATE TABLE template_tags'));
+    for (const sql of MIGRATIONS.slice(0, before)) raw.exec(sql);
+    raw.exec(`PRAGMA user_version = ${before}`);
+    const { buildId, source, start } = fullTemplate();
+    raw
+      .prepare("INSERT INTO templates VALUES ('t1', ?, 1, 512, 1024, 1000, 2000, NULL, 3, '0.6.13', ?, ?)")
+      .run(buildId, JSON.stringify({ v: 3, ...source }), JSON.stringify({ v: 1, ...start }));
+    raw.exec("INSERT INTO aliases VALUES ('tools', 't1')");
+    raw.close();
+    ledger = openLedger(home);
+    const template = ledger.templates.byAlias('tools');
+    assert.deepEqual(
+      [template?.buildId, template?.source, template?.start, template?.spawnCount],
+      [buildId, source, start, 3],
+    );
+    assert.deepEqual(ledger.templates.tags('t1'), [{ tag: 'default', buildId, createdAt: new Date(2000) }]);
   });
 
   it('is readable by its owner only, write-ahead log included', () => {

@@ -142,4 +142,37 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX snapshots_by_time ON snapshots (created_at, template_id);
   `,
+  `
+  CREATE TABLE template_versions (
+    template_id TEXT NOT NULL REFERENCES templates (template_id) ON DELETE CASCADE,
+    build_id TEXT NOT NULL,
+    cpu_count INTEGER NOT NULL,
+    memory_mb INTEGER NOT NULL,
+    disk_size_mb INTEGER NOT NULL,
+    built_at INTEGER NOT NULL,
+    envd_version TEXT NOT NULL,
+    source TEXT NOT NULL,
+    start TEXT NOT NULL,
+    PRIMARY KEY (template_id, build_id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE template_tags (
+    template_id TEXT NOT NULL REFERENCES templates (template_id) ON DELETE CASCADE,
+    tag TEXT NOT NULL,
+    build_id TEXT NOT NULL,
+    assigned_at INTEGER NOT NULL,
+    PRIMARY KEY (template_id, tag),
+    FOREIGN KEY (template_id, build_id) REFERENCES template_versions (template_id, build_id) ON DELETE CASCADE
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX template_tags_by_version ON template_tags (template_id, build_id);
+  INSERT INTO template_versions SELECT template_id, build_id, cpu_count, memory_mb, disk_size_mb, updated_at,
+    envd_version, source, start FROM templates;
+  INSERT INTO template_tags SELECT template_id, 'default', build_id, updated_at FROM templates;
+  ALTER TABLE templates DROP COLUMN build_id;
+  ALTER TABLE templates DROP COLUMN cpu_count;
+  ALTER TABLE templates DROP COLUMN memory_mb;
+  ALTER TABLE templates DROP COLUMN disk_size_mb;
+  ALTER TABLE templates DROP COLUMN envd_version;
+  ALTER TABLE templates DROP COLUMN source;
+  ALTER TABLE templates DROP COLUMN start;
+  `,
 ];

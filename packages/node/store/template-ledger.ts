@@ -1,7 +1,8 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { z } from 'zod';
-import type { Template } from '../templates/contract.ts';
+import type { Template, TemplateTag } from '../templates/contract.ts';
 import { localLayers } from '../templates/layers.ts';
+import { DEFAULT_TAG } from '../templates/reference.ts';
 import { json, time } from './columns.ts';
 import type { Database, RawRow } from './database.ts';
 import { StartColumn } from './start-column.ts';
@@ -43,10 +44,17 @@ const Row = z.object({
   aliases: json(z.array(z.string())),
 });
 
-const SELECT = `SELECT *, (SELECT json_group_array(alias ORDER BY alias) FROM aliases
-  WHERE aliases.template_id = templates.template_id) AS aliases FROM templates`;
+const TagRow = z.object({ tag: z.string(), build_id: z.string(), assigned_at: time });
 
-/** The rows of all templates and the aliases that point at them. */
+const VERSION = `templates.*, versions.*, (SELECT json_group_array(alias ORDER BY alias) FROM aliases
+  WHERE aliases.template_id = templates.template_id) AS aliases
+  FROM templates JOIN template_versions AS versions USING (template_id)`;
+
+/** The version that a template is shown by: that of the tag `default`, or else the one that was tagged last. */
+const SHOWN = `SELECT ${VERSION} WHERE build_id = (SELECT build_id FROM template_tags
+  WHERE template_tags.template_id = templates.template_id ORDER BY tag <> '${DEFAULT_TAG}', assigned_at DESC, tag LIMIT 1)`;
+
+/** The rows of all templates, their versions, the tags that point at these, and the aliases that point at them. */
 export class TemplateLedger {
   readonly #database: Database;
 
@@ -55,43 +63,99 @@ export class TemplateLedger {
   }
 
   /**
-   * Writes a template and moves its aliases to it, in one step. Aliases that it had and has no more are dropped; the
-   * creation time and the counts of an existing one stay.
+   * Writes a version of a template and moves its aliases to it and tags to the version, in one step. Aliases that it had
+   * and has no more are dropped; the creation time and the counts of an existing one stay. Versions without a tag go.
    */
-  put(template: Template): void {
+  put(template: Template, tags: readonly string[] = [DEFAULT_TAG]): void {
     this.#database.transaction(() => {
+      const { templateId: id, buildId, createdAt, updatedAt, lastSpawnedAt, spawnCount } = template;
       this.#database.run(
-        `INSERT INTO templates VALUES (:template_id, :build_id, :cpu_count, :memory_mb, :disk_size_mb,
-           :created_at, :updated_at, :last_spawned_at, :spawn_count, :envd_version, :source, :start)
-         ON CONFLICT (template_id) DO UPDATE SET build_id = excluded.build_id, cpu_count = excluded.cpu_count,
-           memory_mb = excluded.memory_mb, disk_size_mb = excluded.disk_size_mb, updated_at = excluded.updated_at,
-           envd_version = excluded.envd_version, source = excluded.source, start = excluded.start`,
-        toRow(template),
+        `INSERT INTO templates (template_id, created_at, updated_at, last_spawned_at, spawn_count)
+           VALUES (:id, :created, :updated, :spawned, :count)
+         ON CONFLICT (template_id) DO UPDATE SET updated_at = excluded.updated_at`,
+        {
+          ...{ id, created: createdAt.getTime(), updated: updatedAt.getTime() },
+          ...{ spawned: lastSpawnedAt?.getTime() ?? null, count: spawnCount },
+        },
       );
-      this.#database.run('DELETE FROM aliases WHERE template_id = :id', { id: template.templateId });
+      this.#database.run(
+        `INSERT INTO template_versions VALUES (:template_id, :build_id, :cpu_count, :memory_mb, :disk_size_mb,
+           :built_at, :envd_version, :source, :start)
+         ON CONFLICT (template_id, build_id) DO UPDATE SET cpu_count = excluded.cpu_count, memory_mb = excluded.memory_mb,
+           disk_size_mb = excluded.disk_size_mb, envd_version = excluded.envd_version, source = excluded.source,
+           start = excluded.start`,
+        toVersion(template),
+      );
+      this.assignTags(id, buildId, tags, updatedAt);
+      this.#database.run('DELETE FROM aliases WHERE template_id = :id', { id });
       for (const alias of template.aliases) {
-        this.#database.run('INSERT OR REPLACE INTO aliases (alias, template_id) VALUES (:alias, :id)', {
-          alias,
-          id: template.templateId,
-        });
+        this.#database.run('INSERT OR REPLACE INTO aliases (alias, template_id) VALUES (:alias, :id)', { alias, id });
       }
     });
   }
 
   get(templateId: string): Template | undefined {
-    const row = this.#database.get(`${SELECT} WHERE template_id = :id`, { id: templateId });
+    const row = this.#database.get(`${SHOWN} AND template_id = :id`, { id: templateId });
     return row === undefined ? undefined : toTemplate(row);
   }
 
   byAlias(alias: string): Template | undefined {
-    const sql = `${SELECT} WHERE template_id = (SELECT template_id FROM aliases WHERE alias = :alias)`;
-    const row = this.#database.get(sql, { alias });
+    const row = this.#database.get('SELECT template_id FROM aliases WHERE alias = :alias', { alias });
+    return row === undefined ? undefined : this.get(String(row.template_id));
+  }
+
+  /** The version that a tag points at. */
+  tagged(templateId: string, tag: string): Template | undefined {
+    const sql = `SELECT ${VERSION} WHERE template_id = :id AND build_id =
+      (SELECT build_id FROM template_tags WHERE template_id = :id AND tag = :tag)`;
+    const row = this.#database.get(sql, { id: templateId, tag });
     return row === undefined ? undefined : toTemplate(row);
   }
 
   /** All templates, newest first. */
   list(): readonly Template[] {
-    return this.#database.all(`${SELECT} ORDER BY created_at DESC, template_id`).map(toTemplate);
+    return this.#database.all(`${SHOWN} ORDER BY created_at DESC, template_id`).map(toTemplate);
+  }
+
+  /** All versions of all templates, or of one, newest first; `updatedAt` is when each was built. */
+  versions(templateId?: string): readonly Template[] {
+    const where = templateId === undefined ? '' : 'WHERE template_id = :id';
+    const values = templateId === undefined ? {} : { id: templateId };
+    const sql = `SELECT ${VERSION} ${where} ORDER BY built_at DESC, build_id`;
+    return this.#database.all(sql, values).map((row) => toTemplate({ ...row, updated_at: row.built_at }));
+  }
+
+  tags(templateId: string): readonly TemplateTag[] {
+    const sql = 'SELECT tag, build_id, assigned_at FROM template_tags WHERE template_id = :id ORDER BY tag';
+    return this.#database.all(sql, { id: templateId }).map((row) => {
+      const { tag, build_id: buildId, assigned_at: createdAt } = TagRow.parse(row);
+      return { tag, buildId, createdAt };
+    });
+  }
+
+  /** Has tags point at a version; one that loses its last tag goes. */
+  assignTags(templateId: string, buildId: string, tags: readonly string[], at: Date): void {
+    this.#database.transaction(() => {
+      for (const tag of tags) {
+        this.#database.run(
+          `INSERT INTO template_tags VALUES (:templateId, :tag, :buildId, :at)
+             ON CONFLICT (template_id, tag) DO UPDATE SET build_id = excluded.build_id, assigned_at = excluded.assigned_at
+             WHERE build_id <> excluded.build_id`,
+          { templateId, tag, buildId, at: at.getTime() },
+        );
+      }
+      this.#removeUntagged(templateId);
+    });
+  }
+
+  /** Removes tags, and the versions that have none left. @returns how many there were */
+  removeTags(templateId: string, tags: readonly string[]): number {
+    return this.#database.transaction(() => {
+      const sql = 'DELETE FROM template_tags WHERE template_id = :templateId AND tag = :tag';
+      const removed = tags.map((tag) => this.#database.run(sql, { templateId, tag }));
+      this.#removeUntagged(templateId);
+      return removed.reduce((sum, count) => sum + count, 0);
+    });
   }
 
   /** Counts one start. */
@@ -102,9 +166,17 @@ export class TemplateLedger {
     );
   }
 
-  /** Removes a template with its aliases. @returns whether there was one */
+  /** Removes a template with its versions, tags and aliases. @returns whether there was one */
   remove(templateId: string): boolean {
     return this.#database.run('DELETE FROM templates WHERE template_id = :id', { id: templateId }) > 0;
+  }
+
+  #removeUntagged(templateId: string): void {
+    this.#database.run(
+      `DELETE FROM template_versions WHERE template_id = :templateId
+         AND build_id NOT IN (SELECT build_id FROM template_tags WHERE template_id = :templateId)`,
+      { templateId },
+    );
   }
 }
 
@@ -132,17 +204,14 @@ function toTemplate(raw: RawRow): Template {
   };
 }
 
-function toRow(template: Template) {
+function toVersion(template: Template) {
   return {
-    template_id: template.templateId,
     build_id: template.buildId,
+    template_id: template.templateId,
     cpu_count: template.cpuCount,
     memory_mb: template.memoryMb,
     disk_size_mb: template.diskSizeMb,
-    created_at: template.createdAt.getTime(),
-    updated_at: template.updatedAt.getTime(),
-    last_spawned_at: template.lastSpawnedAt?.getTime() ?? null,
-    spawn_count: template.spawnCount,
+    built_at: template.updatedAt.getTime(),
     envd_version: template.envdVersion,
     source: JSON.stringify({ v: 3, ...template.source }),
     start: JSON.stringify({ v: 1, ...template.start }),

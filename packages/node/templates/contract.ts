@@ -1,4 +1,4 @@
-/** A named starting point for sandboxes, as the ledger has it. */
+/** A named starting point for sandboxes, as the ledger has it: one version of it, the one that was asked for. */
 export interface Template {
   readonly templateId: string;
   readonly buildId: string;
@@ -72,10 +72,38 @@ export type ReadyCheck =
       readonly warmPath?: string | undefined;
     };
 
+/** A name of a version of a template. */
+export interface TemplateTag {
+  readonly tag: string;
+  readonly buildId: string;
+  /** since when it points there */
+  readonly createdAt: Date;
+}
+
 export interface TemplateService {
+  /** Each with the version of its tag `default`, or else the one that was tagged last. */
   list(): readonly Template[];
-  /** By id, alias, `alias:default` or `namespace/alias`. @throws AenvError `template_not_found` */
+  /**
+   * What sandboxes start from: by id, alias or `namespace/alias`, each with `:tag` where it is not `default`.
+   * @throws AenvError `template_not_found`, also for a tag that it has not
+   */
   resolve(reference: string): Template;
+  /** The same for a template as a whole: without a tag in the reference none is needed. */
+  find(reference: string): Template;
+  /** All versions that a tag points at, newest first. @throws AenvError `template_not_found` */
+  versions(reference: string): readonly Template[];
+  /** @throws AenvError `template_not_found` */
+  tags(reference: string): readonly TemplateTag[];
+  /**
+   * Has tags point at the version that `target` means.
+   * @throws AenvError `template_not_found`, `invalid_request` for what is no tag
+   */
+  assignTags(target: string, tags: readonly string[]): { readonly buildId: string; readonly tags: readonly string[] };
+  /**
+   * Removes tags; what sandboxes of those versions need stays.
+   * @throws AenvError `template_not_found`; `invalid_request` for `default` and for the last one
+   */
+  removeTags(reference: string, tags: readonly string[]): void;
   /** Counts a start, for the API's `spawnCount` and `lastSpawnedAt`. */
   recordSpawn(templateId: string): void;
 }

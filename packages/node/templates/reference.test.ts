@@ -5,12 +5,17 @@ import fc from 'fast-check';
 import { parseTemplateReference } from './reference.ts';
 
 test('takes ids, aliases, namespaces and tags; case and outer blanks do not matter', () => {
-  assert.deepEqual(parseTemplateReference('base'), { name: 'base', tag: 'default', shown: 'base' });
-  assert.deepEqual(parseTemplateReference(' Base:V1.2 '), { name: 'base', tag: 'v1.2', shown: 'base' });
+  assert.deepEqual(parseTemplateReference('base'), {
+    ...{ name: 'base', tag: 'default', isTagged: false, shown: 'base' },
+  });
+  assert.deepEqual(parseTemplateReference(' Base:V1.2 '), {
+    ...{ name: 'base', tag: 'v1.2', isTagged: true, shown: 'base' },
+  });
   assert.deepEqual(parseTemplateReference('team/my-name_1:default'), {
     namespace: 'team',
     name: 'my-name_1',
     tag: 'default',
+    isTagged: true,
     shown: 'team/my-name_1',
   });
 });

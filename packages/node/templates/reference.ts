@@ -5,6 +5,8 @@ export interface TemplateReference {
   readonly namespace?: string;
   readonly name: string;
   readonly tag: string;
+  /** whether it was given a tag */
+  readonly isTagged: boolean;
   /** the reference without its tag, as messages show it */
   readonly shown: string;
 }
@@ -12,6 +14,7 @@ export interface TemplateReference {
 export const DEFAULT_TAG = 'default';
 
 const MAX_LENGTH = 256;
+const MAX_TAG = 128;
 const NAME = /^[a-z0-9_-]+$/;
 const TAG = /^[a-z0-9_.-]+$/;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -32,13 +35,28 @@ export function parseTemplateReference(text: string): TemplateReference {
   const colon = reference.indexOf(':');
   const shown = colon < 0 ? reference : reference.slice(0, colon);
   const tag = colon < 0 ? DEFAULT_TAG : reference.slice(colon + 1);
-  if (!TAG.test(tag)) throw bad('a tag consists of a-z, 0-9, -, _ and .');
-  if (UUID.test(tag)) throw bad('a tag is no UUID');
+  const fault = faultOfTag(tag);
+  if (fault !== undefined) throw bad(fault);
 
   const [first = '', second, ...more] = shown.split('/');
   const parts = second === undefined ? [first] : [first, second];
   if (more.length > 0 || !parts.every((part) => NAME.test(part))) {
     throw bad('namespace and name consist of a-z, 0-9, - and _');
   }
-  return second === undefined ? { name: first, tag, shown } : { namespace: first, name: second, tag, shown };
+  const rest = { tag, isTagged: colon >= 0, shown };
+  return second === undefined ? { name: first, ...rest } : { namespace: first, name: second, ...rest };
+}
+
+/** A tag as a client sent it; case and outer blanks do not matter. @throws AenvError `invalid_request` */
+export function parseTag(text: string): string {
+  const tag = text.trim().toLowerCase();
+  const fault = faultOfTag(tag);
+  if (fault === undefined) return tag;
+  throw new AenvError('invalid_request', `bad tag '${text.slice(0, MAX_LENGTH)}': ${fault}`);
+}
+
+function faultOfTag(tag: string): string | undefined {
+  if (tag.length > MAX_TAG) return `a tag has at most ${MAX_TAG} characters`;
+  if (!TAG.test(tag)) return 'a tag consists of a-z, 0-9, -, _ and .';
+  return UUID.test(tag) ? 'a tag is no UUID' : undefined;
 }

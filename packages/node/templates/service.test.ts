@@ -7,6 +7,7 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import { ManualClock } from '../sandboxes/testing/manual-clock.ts';
 import { type Ledger, openLedger } from '../store/ledger.ts';
+import { fullTemplate } from '../store/testing/records.ts';
 import { BASE } from './base.ts';
 import { localLayers } from './layers.ts';
 import { registerBuiltin, type TemplateBuild } from './register.ts';
@@ -109,4 +110,36 @@ test('starts are counted with their time', () => {
   const { spawnCount, lastSpawnedAt } = templates().resolve('base');
   assert.equal(spawnCount, 2);
   assert.equal(lastSpawnedAt?.getTime(), clock.now());
+});
+
+test('a template has as many versions as its tags point at; what sandboxes start from follows the tag', () => {
+  const first = register();
+  const service = templates();
+  service.assignTags('base', ['v1', ' V1 ']);
+  const second = register({ ...BUILD, envdVersion: 'newer' });
+  assert.equal(service.resolve('base').buildId, second.buildId);
+  assert.equal(service.resolve('base:v1').buildId, first.buildId);
+  assert.equal(service.resolve('base:v1').templateId, second.templateId);
+  assert.equal(service.list().length, 1);
+  assert.equal(service.versions('base').length, 2);
+  // The version goes with its last tag.
+  service.assignTags('base', ['v1']);
+  assert.deepEqual(
+    service.versions('base:v1').map(({ buildId }) => buildId),
+    [second.buildId],
+  );
+  service.removeTags('base', ['v1']);
+  assert.throws(() => service.find('base:v1'), /tag 'v1' does not exist/);
+  assert.equal(service.find('base').buildId, second.buildId);
+});
+
+test('a template need not have the tag default: then a sandbox needs a tag, and the last one stays', () => {
+  const only = fullTemplate({ aliases: ['tagged'] });
+  ledger.templates.put(only, ['v1']);
+  const service = templates();
+  assert.throws(() => service.resolve('tagged'), /tag 'default' does not exist for template 'tagged'/);
+  assert.equal(service.resolve('tagged:v1').buildId, only.buildId);
+  assert.equal(service.find('tagged').buildId, only.buildId);
+  assert.throws(() => service.removeTags('tagged', ['v1']), /no tag left/);
+  assert.ok(service.list().some(({ templateId }) => templateId === only.templateId));
 });

@@ -15,20 +15,17 @@ export function presentTemplate(template: Template): TemplateAnswer {
   };
 }
 
-export function presentTemplateWithBuilds(template: Template): TemplateWithBuilds {
-  const time = template.updatedAt.toISOString();
+/** @param versions of the template, each of them a build */
+export function presentTemplateWithBuilds(template: Template, versions: readonly Template[]): TemplateWithBuilds {
+  return { ...named(template), builds: versions.map(presentBuild) };
+}
+
+function presentBuild(version: Template): TemplateWithBuilds['builds'][number] {
+  const time = version.updatedAt.toISOString();
   return {
-    ...named(template),
-    builds: [
-      {
-        ...size(template),
-        buildID: template.buildId,
-        status: 'ready',
-        createdAt: template.createdAt.toISOString(),
-        updatedAt: time,
-        finishedAt: time,
-      },
-    ],
+    ...size(version),
+    ...{ buildID: version.buildId, status: 'ready' },
+    ...{ createdAt: version.createdAt.toISOString(), updatedAt: time, finishedAt: time },
   };
 }
 

@@ -13,6 +13,7 @@ import { serviceRoutes } from './service.ts';
 import { snapshotRoutes } from './snapshots.ts';
 import { storageRoutes } from './storage.ts';
 import { templateBuildRoutes } from './template-builds.ts';
+import { templateTagRoutes } from './template-tags.ts';
 import { templateRoutes } from './templates.ts';
 import { unservedRoutes } from './unserved.ts';
 
@@ -24,6 +25,7 @@ export function allRoutes(parts: ApiParts): readonly Route[] {
       document ??= JSON.stringify(openApiDocument(routes, parts.version), null, 2);
       return document;
     }),
+    ...templateTagRoutes(parts),
     ...unservedRoutes(parts),
     ...apiKeyRoutes(parts),
     ...storageRoutes(parts),

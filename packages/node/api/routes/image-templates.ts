@@ -5,10 +5,12 @@ import {
   TemplateBuildLogsQuery,
   TemplateBuildStart,
 } from '@aenv/contracts/api/image-template.ts';
+import { Template } from '@aenv/contracts/api/template.ts';
+import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { resolveOrigin } from '../../sandboxes/origin/origin.ts';
 import type { ReadyWish } from '../../templates/pull/contract.ts';
-import { DEFAULT_TAG, parseTemplateReference } from '../../templates/reference.ts';
+import { DEFAULT_TAG, parseTag, parseTemplateReference } from '../../templates/reference.ts';
 import { type Route, route } from '../http/route.ts';
 import type { ApiParts } from '../parts.ts';
 import { NAMESPACE } from '../present/template.ts';
@@ -17,6 +19,8 @@ import { sizesOf } from '../query/template-sizes.ts';
 /** Entries of a build's log in one answer, and what is kept of it. */
 const MAX_ENTRIES = 100;
 const ALL_ENTRIES = 100_000;
+/** of an image that does not bring a size of its own */
+const DEFAULT_DISK_MB = 10 * 1024;
 
 /** Templates from images: order, build, logs, removal. */
 export function imageTemplateRoutes({
@@ -32,14 +36,42 @@ export function imageTemplateRoutes({
       body: NewTemplate,
       answers: [{ status: 202, description: 'ids to start the build with', schema: RequestedTemplate }],
       handle: ({ body }) => {
-        const alias = aliasOf(body.name ?? body.alias ?? '');
-        const { templateId, buildId } = images.create({ alias, ...sizesOf(body) });
+        const { alias, tags } = nameOf(body);
+        const { templateId, buildId } = images.create({ alias, tags, ...sizesOf(body) });
         return {
           status: 202,
           body: {
             ...{ templateID: templateId, buildID: buildId, public: false },
-            ...{ aliases: [alias], names: [`${NAMESPACE}/${alias}`], tags: [DEFAULT_TAG] },
+            ...{ aliases: [alias], names: [`${NAMESPACE}/${alias}`], tags: [...tags] },
           } satisfies RequestedTemplate,
+        };
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/v2/templates',
+      summary: 'Order a template, as older clients do',
+      deprecated: true,
+      body: NewTemplate,
+      answers: [{ status: 202, description: 'the template as it will be', schema: Template }],
+      handle: ({ body }) => {
+        const { alias, tags } = nameOf(body);
+        const sizes = sizesOf(body);
+        const { templateId, buildId } = images.create({ alias, tags, ...sizes });
+        const now = new Date().toISOString();
+        return {
+          status: 202,
+          body: {
+            ...{ templateID: templateId, buildID: buildId, public: false },
+            ...{
+              aliases: [alias],
+              names: [`${NAMESPACE}/${alias}`],
+              cpuCount: sizes.cpuCount,
+              memoryMB: sizes.memoryMb,
+            },
+            ...{ diskSizeMB: sizes.diskSizeMb ?? DEFAULT_DISK_MB, createdAt: now, updatedAt: now, createdBy: null },
+            ...{ lastSpawnedAt: null, spawnCount: 0, buildCount: 0, buildStatus: 'waiting', envdVersion: ENVD_VERSION },
+          } satisfies Template,
         };
       },
     }),
@@ -92,9 +124,13 @@ export function imageTemplateRoutes({
       answers: [{ status: 204, description: 'it is removed' }],
       errors: [404, 409],
       handle: async ({ param }) => {
-        const origin = resolveOrigin({ templates, snapshots }, param('templateID'));
-        if (origin.kind === 'template') images.remove(origin.template.templateId);
-        else await snapshots.remove(param('templateID'));
+        const reference = param('templateID');
+        const origin = resolveOrigin({ templates: { resolve: (text) => templates.find(text) }, snapshots }, reference);
+        if (origin.kind === 'snapshot') await snapshots.remove(reference);
+        else {
+          refuseVersion(reference);
+          images.remove(origin.template.templateId);
+        }
         return { status: 204 };
       },
     }),
@@ -106,13 +142,21 @@ function readyOf({ readyCmd, readyProbe }: TemplateBuildStart): ReadyWish | unde
   return readyCmd == null ? undefined : { kind: 'command', cmd: readyCmd };
 }
 
-/** @throws AenvError `invalid_request`, `unsupported_field` */
-function aliasOf(text: string): string {
+/** Alias and tags of a new version. @throws AenvError `invalid_request` */
+function nameOf(body: NewTemplate): { readonly alias: string; readonly tags: readonly string[] } {
   const refuse = (why: string) => new AenvError('invalid_request', `body.name: ${why}`);
-  const { namespace = NAMESPACE, name, tag } = parseTemplateReference(text);
+  const { namespace = NAMESPACE, name, tag, isTagged } = parseTemplateReference(body.name ?? body.alias ?? '');
   if (namespace !== NAMESPACE) throw refuse(`the only namespace of this node is '${NAMESPACE}'`);
-  if (tag !== DEFAULT_TAG) throw new AenvError('unsupported_field', 'body.name: not supported by this server: tags');
   // Ids are found before aliases.
   if (/^[a-z0-9]{20}$/.test(name)) throw refuse('it looks like the id of a template');
-  return name;
+  const tags = new Set([...(isTagged ? [tag] : []), ...(body.tags ?? []).map(parseTag)]);
+  return { alias: name, tags: tags.size === 0 ? [DEFAULT_TAG] : [...tags] };
+}
+
+/** A template is removed as a whole. @throws AenvError `invalid_request` */
+function refuseVersion(reference: string): void {
+  if (parseTemplateReference(reference).tag === DEFAULT_TAG) return;
+  throw new AenvError('invalid_request', `'${reference}' is one version of a template`, {
+    remediation: 'Remove its tag with DELETE /templates/tags, or all of the template by its name without a tag.',
+  });
 }

@@ -50,7 +50,7 @@ export function templateRoutes({ templates }: ApiParts): readonly Route[] {
       errors: [404],
       handle: ({ param }) => ({
         status: 200,
-        body: { templateID: templates.resolve(param('alias')).templateId, public: false } satisfies TemplateAlias,
+        body: { templateID: templates.find(param('alias')).templateId, public: false } satisfies TemplateAlias,
       }),
     }),
     route({
@@ -62,7 +62,7 @@ export function templateRoutes({ templates }: ApiParts): readonly Route[] {
       errors: [404],
       handle: ({ param }) => ({
         status: 200,
-        body: presentTemplateWithBuilds(templates.resolve(param('templateID'))),
+        body: presentTemplateWithBuilds(templates.find(param('templateID')), templates.versions(param('templateID'))),
       }),
     }),
   ];

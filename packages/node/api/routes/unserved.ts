@@ -3,19 +3,15 @@ import type { Method, Route } from '../http/route.ts';
 import type { ApiParts } from '../parts.ts';
 import { sandboxIdOf } from '../query/sandbox-id.ts';
 
+const OLD_BUILDS = 'builds of the first version of the API, with a Dockerfile; use POST /v3/templates';
+
 /** Routes of the E2B API that are known and not served yet, with the feature that they belong to. */
 const UNSERVED: readonly (readonly [Method, string, string])[] = [
   ['PUT', '/sandboxes/{sandboxID}/network', 'changing egress rules'],
-  ['POST', '/templates', 'building templates'],
-  ['POST', '/v2/templates', 'building templates'],
-  ['POST', '/templates/tags', 'tags of templates'],
-  ['DELETE', '/templates/tags', 'tags of templates'],
-  ['POST', '/templates/{templateID}', 'building templates'],
-  ['PATCH', '/templates/{templateID}', 'changing templates'],
-  ['PATCH', '/v2/templates/{templateID}', 'changing templates'],
-  ['GET', '/templates/{templateID}/tags', 'tags of templates'],
+  ['POST', '/templates', OLD_BUILDS],
+  ['POST', '/templates/{templateID}', OLD_BUILDS],
   ['GET', '/templates/{templateID}/files/{hash}', 'building templates'],
-  ['POST', '/templates/{templateID}/builds/{buildID}', 'building templates'],
+  ['POST', '/templates/{templateID}/builds/{buildID}', OLD_BUILDS],
   ['GET', '/volumes', 'volumes'],
   ['POST', '/volumes', 'volumes'],
   ['GET', '/volumes/{volumeID}', 'volumes'],

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { systemClock } from '@aenv/platform/clock/clock.ts';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import type {
   CreateSandbox,
@@ -25,6 +26,7 @@ import type { SnapshotName, SnapshotRecord } from '../../store/snapshot-record.t
 import { fullTemplate } from '../../store/testing/records.ts';
 import type { BuildIds, BuildState, LogQuery, TemplateBuilds } from '../../templates/builds/contract.ts';
 import type { Template, TemplateService } from '../../templates/contract.ts';
+import { Templates } from '../../templates/service.ts';
 
 /** Sandboxes that are rows of a real ledger and nothing more: no VM, no waiting. */
 export class FakeSandboxes implements SandboxService {
@@ -181,21 +183,34 @@ export class FakeSandboxes implements SandboxService {
   }
 }
 
-export class FakeTemplates implements TemplateService {
-  templates: Template[] = [fullTemplate()];
+/** The real service, over a ledger of its own. */
+export class FakeTemplates extends Templates {
+  readonly #folder: string;
+  readonly ledger: Ledger;
 
-  list(): readonly Template[] {
-    return this.templates;
+  constructor() {
+    const folder = mkdtempSync(join(tmpdir(), 'aenv-api-'));
+    const ledger = openLedger(folder);
+    super({ ledger: ledger.templates, clock: systemClock, namespace: 'default' });
+    this.#folder = folder;
+    this.ledger = ledger;
+    ledger.templates.put(fullTemplate());
   }
 
-  resolve(reference: string): Template {
-    const name = reference.replace(/^default\//, '').replace(/:default$/, '');
-    const found = this.templates.find((item) => item.templateId === name || item.aliases.includes(name));
-    if (found !== undefined) return found;
-    throw new AenvError('template_not_found', `template '${reference}' not found`);
+  get templates(): readonly Template[] {
+    return this.list();
   }
 
-  recordSpawn(): void {}
+  /** Instead of those that are there. */
+  set templates(templates: readonly Template[]) {
+    for (const { templateId } of this.list()) this.ledger.templates.remove(templateId);
+    for (const template of templates) this.ledger.templates.put(template);
+  }
+
+  close(): void {
+    this.ledger.close();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
 }
 
 /** One build of every name, in the state that a test sets. */

@@ -96,6 +96,7 @@ export function apiFixture(
     },
     async [Symbol.asyncDispose]() {
       await sandboxes.close();
+      templates.close();
     },
   };
 }

@@ -61,7 +61,7 @@ async function collectHere(config: Config, all: boolean): Promise<Collected> {
   const clock = systemClock;
   const repository = await openSnapshots(folders, NO_DISKS, clock, silentLogger);
   try {
-    const templates = () => ledger.templates.list();
+    const templates = () => ledger.templates.versions();
     const storage = new NodeStorage({
       ...{ assetsDir: config.assets, home: config.home, keepMs: keepOf(config), waitMs: WAIT_MS, templates },
       uses: new HomeUses({

@@ -6,7 +6,7 @@ import type { LogFields, Logger } from '@aenv/platform/observability/logger.ts';
 import { silentMetrics } from '@aenv/platform/observability/metrics.ts';
 import { Catalog } from '../../snapshots/catalog/catalog.ts';
 import { type Ledger, openLedger } from '../../store/ledger.ts';
-import type { Template, TemplateService } from '../../templates/contract.ts';
+import type { Template } from '../../templates/contract.ts';
 import { diskLayers, localLayers } from '../../templates/layers.ts';
 import type { CreateSandbox } from '../contract.ts';
 import { createLaunch } from '../launch/launch.ts';
@@ -84,8 +84,7 @@ export async function fixture(change: Partial<LifecycleOptions> = {}): Promise<F
   const clock = new ManualClock();
   const lines: LogLine[] = [];
   const spawns: string[] = [];
-  const templates: TemplateService = {
-    list: () => [TEMPLATE],
+  const templates: LifecycleOptions['templates'] = {
     resolve(reference) {
       if (reference === 'base') return TEMPLATE;
       throw new AenvError('template_not_found', `template '${reference}' not found`);

@@ -10,6 +10,8 @@ export interface NewTemplate {
   readonly memoryMb: number;
   /** absent: 10 GiB, sparse; an image that is block layers already has a size of its own */
   readonly diskSizeMb?: number | undefined;
+  /** what points at the version that is built; absent: `default` */
+  readonly tags?: readonly string[] | undefined;
 }
 
 /** The image, and what its configuration does not say. */

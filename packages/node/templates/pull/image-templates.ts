@@ -18,7 +18,7 @@ import type { Pull } from './pull.ts';
 
 export interface ImageTemplatesOptions {
   readonly ledger: Pick<Ledger, 'templates' | 'builds' | 'sandboxes' | 'transaction'>;
-  readonly templates: Pick<TemplateService, 'resolve'>;
+  readonly templates: Pick<TemplateService, 'find'>;
   /** builds of the templates that the product brings */
   readonly builtin: TemplateBuilds;
   /** names of those templates */
@@ -110,7 +110,7 @@ export class NodeImageTemplates implements ImageTemplates {
 
   remove(reference: string): void {
     const { ledger, templates, log } = this.#options;
-    const { templateId, aliases } = templates.resolve(reference);
+    const { templateId, aliases } = templates.find(reference);
     for (const alias of aliases) this.#refuseReserved(alias);
     const same = ledger.builds.building().find((build) => build.templateId === templateId);
     if (same !== undefined) throw building(reference, same.buildId);
@@ -193,7 +193,7 @@ export class NodeImageTemplates implements ImageTemplates {
     const { ledger, clock, log } = this.#options;
     const template = this.#templateOf({ templateId, buildId }, [wanted.alias], wanted, parts);
     ledger.transaction(() => {
-      ledger.templates.put(template);
+      ledger.templates.put(template, wanted.tags);
       ledger.builds.finish(buildId, 'ready', new Date(clock.now()));
     });
     log.info('template registered', { template: wanted.alias, templateId, buildId });
