@@ -34,7 +34,7 @@ export type ReadyWish = Extract<ReadyCheck, { kind: 'http' }> | Omit<Extract<Rea
 export interface ImageTemplates extends TemplateBuilds {
   /**
    * Takes an order; nothing is fetched before `start`. The template is there when its build has succeeded.
-   * @throws AenvError `invalid_request` for a name that belongs to the product
+   * @throws AenvError `invalid_request` for a name that belongs to the product or to a snapshot
    */
   create(wanted: NewTemplate): BuildIds;
   /**

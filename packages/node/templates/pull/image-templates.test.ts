@@ -125,6 +125,18 @@ const code =
     return true;
   };
 
+test('the name of a snapshot is not given to a template, which would hide it', () => {
+  const size = { cpuCount: 1, memoryMb: 512, diskSizeMb: 64 };
+  ledger.snapshots.add({
+    ...{ templateId: 'snapshot000000000000', checkpointId: 'c1', name: { alias: 'ready', tag: 'v1' }, ...size },
+    ...{ sandboxId: 'i1', createdAt: new Date(), envdVersion: '0.6.13', drives: [] },
+    start: { envVars: {}, user: 'user', workdir: '/' },
+  });
+  assert.throws(() => order('ready'), code('invalid_request', /'ready' is the name of a snapshot/));
+  ledger.snapshots.remove('snapshot000000000000');
+  assert.equal(order('ready').templateId.length, 20);
+});
+
 test('an image of a registry becomes a template with what its configuration says', async () => {
   const image = await pushImage('configured', { Env: ['A=1', 'PATH=/bin'], User: 'app', WorkingDir: '/srv' });
   const ids = order('tools');

@@ -17,7 +17,7 @@ import { describeProgress, megabytes } from './progress.ts';
 import type { Pull } from './pull.ts';
 
 export interface ImageTemplatesOptions {
-  readonly ledger: Pick<Ledger, 'templates' | 'builds' | 'sandboxes' | 'transaction'>;
+  readonly ledger: Pick<Ledger, 'templates' | 'builds' | 'sandboxes' | 'snapshots' | 'transaction'>;
   readonly templates: Pick<TemplateService, 'find'>;
   /** builds of the templates that the product brings */
   readonly builtin: TemplateBuilds;
@@ -61,6 +61,12 @@ export class NodeImageTemplates implements ImageTemplates {
   create(wanted: NewTemplate): BuildIds {
     const { ledger, clock } = this.#options;
     this.#refuseReserved(wanted.alias);
+    // Templates are found first: it would hide the snapshot.
+    if (ledger.snapshots.list({ name: wanted.alias, limit: 1 }).items.length > 0) {
+      throw new AenvError('invalid_request', `'${wanted.alias}' is the name of a snapshot`, {
+        remediation: 'Choose another name, or remove the snapshot.',
+      });
+    }
     const templateId =
       ledger.templates.byAlias(wanted.alias)?.templateId ??
       ledger.builds.unfinishedOf(wanted.alias)?.templateId ??
