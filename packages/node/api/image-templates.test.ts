@@ -121,6 +121,10 @@ test('a template is removed by id or alias, unless it is in use', async () => {
   assert.deepEqual([answer.status, answer.text], [204, '']);
   assert.deepEqual(api.images.removed, [template.templateId]);
   assert.equal((await api.request('DELETE', '/templates/absent')).status, 404);
+  // Of a build that failed there is nothing but its id.
+  api.images.failed.add('t1');
+  assert.equal((await api.request('DELETE', '/templates/t1')).status, 204);
+  assert.equal((await api.request('DELETE', '/templates/t1')).status, 404);
   api.images.failure = new AenvError('template_in_use', 'used by i1', { details: { sandboxes: ['i1'] } });
   const refused = await api.request('DELETE', path);
   assert.deepEqual([refused.status, refused.body.error_code, refused.body.sandboxes], [400, 'template_in_use', ['i1']]);

@@ -119,9 +119,9 @@ export class BuildLedger {
     );
   }
 
-  /** Forgets the builds of a template that is removed. */
-  removeOf(templateId: string): void {
-    this.#database.run('DELETE FROM template_builds WHERE template_id = :templateId', { templateId });
+  /** Forgets the builds of a template that is removed. @returns how many */
+  removeOf(templateId: string): number {
+    return this.#database.run('DELETE FROM template_builds WHERE template_id = :templateId', { templateId });
   }
 }
 

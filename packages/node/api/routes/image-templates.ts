@@ -125,6 +125,8 @@ export function imageTemplateRoutes({
       errors: [404, 409],
       handle: async ({ param }) => {
         const reference = param('templateID');
+        // A build that failed has left no template, and yet its id can be removed.
+        if (images.forget(reference)) return { status: 204 };
         const origin = resolveOrigin({ templates: { resolve: (text) => templates.find(text) }, snapshots }, reference);
         if (origin.kind === 'snapshot') await snapshots.remove(reference);
         else {

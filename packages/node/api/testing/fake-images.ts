@@ -37,6 +37,13 @@ export class FakeImages implements ImageTemplates {
     return 'template000000000000';
   }
 
+  /** ids of templates of which there are builds only */
+  readonly failed = new Set<string>();
+
+  forget(templateId: string): boolean {
+    return this.failed.delete(templateId);
+  }
+
   remove(reference: string): void {
     if (this.failure !== undefined) throw this.failure;
     this.removed.push(reference);

@@ -49,6 +49,12 @@ export interface ImageTemplates extends TemplateBuilds {
    */
   prepareCold(image: string, sizes: Omit<NewTemplate, 'alias'>): Promise<string>;
   /**
+   * Forgets the builds of a template that never came to be.
+   * @returns whether there were any
+   * @throws AenvError `template_building`
+   */
+  forget(templateId: string): boolean;
+  /**
    * Removes a template with its names and builds. Layers that others may share stay.
    * @throws AenvError `template_not_found`; `template_in_use` with the ids of the sandboxes; `template_building`;
    *   `invalid_request` for one of the product

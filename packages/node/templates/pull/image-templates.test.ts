@@ -183,11 +183,14 @@ test('a second build of a name keeps the id of the template, and the first one s
 });
 
 test('a build that fails tells the reason and leaves no template', async () => {
-  const { status, reason, entries } = await build('gone', { image: `${registry.registry.host}/absent:1` });
+  const { templateId, status, reason, entries } = await build('gone', { image: `${registry.registry.host}/absent:1` });
   assert.equal(status, 'error');
   assert.match(reason ?? '', /absent/);
   assert.equal(entries.at(-1)?.level, 'error');
   assert.deepEqual(ledger.templates.list(), []);
+  // What is left of it can be removed, once.
+  assert.equal(images.forget(templateId), true);
+  assert.equal(images.forget(templateId), false);
   const bad = await build('bad', { image: 'Not A Name' });
   assert.match(bad.reason ?? '', /not the name of an image/);
   const local = await build('local', { image: 'oci:/etc/ssl' });

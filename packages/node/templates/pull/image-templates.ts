@@ -114,6 +114,14 @@ export class NodeImageTemplates implements ImageTemplates {
     }
   }
 
+  forget(templateId: string): boolean {
+    const { ledger } = this.#options;
+    if (ledger.templates.get(templateId) !== undefined) return false;
+    const same = ledger.builds.building().find((build) => build.templateId === templateId);
+    if (same !== undefined) throw building(templateId, same.buildId);
+    return ledger.builds.removeOf(templateId) > 0;
+  }
+
   remove(reference: string): void {
     const { ledger, templates, log } = this.#options;
     const { templateId, aliases } = templates.find(reference);
