@@ -82,6 +82,8 @@ export class TestDaemon implements AsyncDisposable {
         AENV_LISTEN: '127.0.0.1:0',
         // What a test leaves running is of no use to anybody, unless the test says so.
         AENV_SHUTDOWN_ACTION: 'kill',
+        // Tests that run side by side need the processors, and inventories the same sandboxes as before.
+        AENV_WARM_HIGH: '0',
         ...this.#options.env,
         ...env,
       },

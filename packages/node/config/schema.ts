@@ -92,6 +92,28 @@ export const ConfigSchema = z.strictObject({
       }),
     })
     .prefault({}),
+  warm: z
+    .strictObject({
+      low: key(integer(0, 1024), 1, {
+        kind: 'integer',
+        meaning: 'sandboxes-to-be of a template that stand ready; fewer than this, and more are prepared',
+      }),
+      high: key(integer(0, 1024), 2, {
+        kind: 'integer',
+        meaning: 'how many of a template are prepared then; 0 switches this off',
+      }),
+      templates: key(integer(1, 1024), 2, {
+        kind: 'integer',
+        meaning: 'templates for which they are kept, those that were asked for last',
+      }),
+      idleSeconds: key(integer(1), 600, {
+        kind: 'integer',
+        meaning:
+          'seconds without a create after which a template keeps only `low` of them, or none when another one was asked ' +
+          'for since',
+      }),
+    })
+    .prefault({}),
   paused: z
     .strictObject({
       ttlSeconds: unset(integer(1, 315_360_000), {

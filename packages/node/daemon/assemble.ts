@@ -53,6 +53,7 @@ import { createStartPoints, openSnapshots } from './snapshots.ts';
 import { openStorage } from './storage.ts';
 import { openStorageService } from './storage-service.ts';
 import { prepareVms } from './vms.ts';
+import { createWarmPool, wantWarm } from './warm.ts';
 
 export interface DaemonOptions {
   readonly config: Config;
@@ -181,11 +182,13 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   });
   taken.add(() => checkpoints.close());
   const places = { driver: vms.driver, vmDir: folders.vms, serialLogs };
+  const parts = { slots: network.pool, volumes, checkpoints, vmParts: vms.parts };
+  const restoring = { ...parts, restoreVm: createRestoreVm(places), connectEnvd: envdOverTcp(clock) };
+  const warm = createWarmPool({ ...restoring, config, serialLogs, clock, log, metrics });
+  taken.add(() => warm.close());
   const launch = createLaunch({
-    ...{ slots: network.pool, volumes, checkpoints, vmParts: vms.parts },
-    restoreVm: createRestoreVm(places),
+    ...{ ...restoring, warm },
     bootVm: createBootVm({ ...places, attempts: bootAttempts, timeoutMs: bootTimeoutMs, log }),
-    connectEnvd: envdOverTcp(clock),
     startService: createStartService({ clock }),
     restoreLimits: { guestMs: RESTORED_GUEST_MS, hooksMs: config.restore.hooksSeconds * 1000 },
   });
@@ -262,7 +265,8 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   const { url } = await frontDoor.listen(config.listen);
   sandboxes.bringBack();
   // So that the first client need not wait for it.
-  void startPoints.of(templates.resolve(BASE.alias));
+  const first = templates.resolve(BASE.alias);
+  void startPoints.of(first).then((from) => wantWarm(warm, first, from));
   if (certificate !== undefined) {
     const tls = await frontDoor.listenTls(config.tls.listen, certificate);
     log.info('HTTPS is served', { url: tls.url });

@@ -5,17 +5,18 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import type { NetworkSlot } from '@aenv/contracts/vm/slot.ts';
 import type { SlotPool } from '@aenv/network/slots/contract.ts';
-import { allEnded } from '@aenv/platform/rollback/all-ended.ts';
 import type { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type { WaitUntilReady } from '@aenv/vmm/boot-with-retry.ts';
 import type { MicroVm, VmImage, VmSpec } from '@aenv/vmm/contract/micro-vm.ts';
 import type { BootParts, Checkpoints, OpenCheckpoint } from '../checkpoints/contract.ts';
 import type { DriveStart, MachineDrive } from '../drives/contract.ts';
-import { attachDrives, guestDrive, takeDrives } from '../drives/take-drives.ts';
+import { guestDrive } from '../drives/take-drives.ts';
 import type { ConnectEnvd, InitAnswer } from '../envd-client/envd-client.ts';
 import type { GuestService, StartService } from '../guest-service/contract.ts';
 import { type RestoreLimits, restoreGuest } from '../restoring/restore-guest.ts';
 import { settle } from '../restoring/settle.ts';
+import type { Standing, WarmSandboxes } from '../warm/contract.ts';
+import { takeParts } from './parts.ts';
 import type { Stopwatch } from './phases.ts';
 
 /** What of a VM does not depend on the sandbox. */
@@ -51,6 +52,8 @@ export interface LaunchOptions {
   readonly startService: StartService;
   readonly vmParts: VmParts;
   readonly restoreLimits: RestoreLimits;
+  /** absent: none stand ready */
+  readonly warm?: WarmSandboxes;
 }
 
 /** What a start begins with: a disk that is booted, or a captured machine that is continued. */
@@ -91,8 +94,6 @@ export interface Launched {
 
 export type Launch = (request: LaunchRequest) => Promise<Launched>;
 
-const MIB = 1024 * 1024;
-
 /**
  * The journey of a start: slot and volume side by side, then the VM, then envd gets identity, secrets and environment
  * before any user code runs.
@@ -101,9 +102,11 @@ export function createLaunch(options: LaunchOptions): Launch {
   return async (request) => {
     const { from, stopwatch, resources } = request;
     if (from.kind === 'disk') return await boot(options, request, from);
+    const warm = await takeWarm(options, request, from);
+    if (warm !== undefined) return await goOn(options, request, warm, from.event);
     const checkpoint = await stopwatch.time('open', () => options.checkpoints.open(from.id));
     resources.add(() => checkpoint.close());
-    return await restore(options, request, checkpoint, from.event);
+    return await goOn(options, request, await restore(options, request, checkpoint), from.event);
   };
 }
 
@@ -150,23 +153,47 @@ async function boot(
   return { vm, slot, volume, drives, answer, hooks: [] };
 }
 
-/** Continues a captured guest: nobody from outside reaches it before it has been brought up to date. */
-async function restore(
+/** One that stands ready, set going; undefined when there is none, or it has just ended. */
+async function takeWarm(
   options: LaunchOptions,
   request: LaunchRequest,
-  checkpoint: OpenCheckpoint,
+  from: Extract<StartPoint, { kind: 'checkpoint' }>,
+): Promise<Machine | undefined> {
+  // Its slot lets it out; for one that must not get out, another slot is taken.
+  if (from.event !== 'create' || !request.internet) return undefined;
+  const { cpuCount, memoryMb, diskSizeMb, resources } = request;
+  const standing = options.warm?.take({ checkpoint: from.id, cpuCount, memoryMb, diskSizeMb });
+  if (standing === undefined) return undefined;
+  try {
+    await standing.vm.resume();
+  } catch {
+    await standing.resources.run();
+    return undefined;
+  }
+  resources.add(() => standing.resources.run());
+  return standing;
+}
+
+type Machine = Omit<Standing, 'resources'>;
+
+/** A captured machine in a VM, standing still. */
+async function restore(options: LaunchOptions, request: LaunchRequest, checkpoint: OpenCheckpoint): Promise<Machine> {
+  const { resources, stopwatch, signal } = request;
+  const { disk, drives, boot, image, hostSecret: secret } = checkpoint;
+  const { shape, ...parts } = await takeParts(options, request, disk, drives, boot.toolsDrive.path);
+  const vm = await stopwatch.time('vm', () => options.restoreVm(request.sandboxId, shape, image, signal));
+  resources.add(() => vm.stop());
+  return { vm, ...parts, boot, secret };
+}
+
+/** Lets a captured guest go on: nobody from outside reaches it before it has been brought up to date. */
+async function goOn(
+  options: LaunchOptions,
+  request: LaunchRequest,
+  { vm, slot, volume, drives, boot, secret }: Machine,
   event: RestoreEvent,
 ): Promise<Launched> {
-  const { resources, stopwatch, signal, hostSecret, init } = request;
-  const { slot, volume, drives, shape } = await takeParts(
-    options,
-    request,
-    checkpoint.disk,
-    checkpoint.drives,
-    checkpoint.boot.toolsDrive.path,
-  );
-  const vm = await stopwatch.time('vm', () => options.restoreVm(request.sandboxId, shape, checkpoint.image, signal));
-  resources.add(() => vm.stop());
+  const { stopwatch, signal, hostSecret, init } = request;
   request.onVmStarted({ slot, volume, drives, vm });
   const envd = options.connectEnvd({ address: slot.hostAddress, port: ENVD_PORT });
   await vm.resume();
@@ -178,7 +205,7 @@ async function restore(
       init,
       hostSecret,
       stopwatch,
-      oldSecret: checkpoint.hostSecret,
+      oldSecret: secret,
       signal: AbortSignal.any([signal, over.signal]),
     },
     options.restoreLimits,
@@ -190,7 +217,7 @@ async function restore(
   try {
     const restored = await Promise.race([restoring, died]);
     await awaitService(options, request, { vm, address: slot.hostAddress });
-    return { vm, slot, volume, drives, ...restored, boot: checkpoint.boot };
+    return { vm, slot, volume, drives, ...restored, boot };
   } catch (error) {
     over.abort(error);
     restoring.catch(() => {});
@@ -208,41 +235,4 @@ async function awaitService(
   if (service?.ready?.kind !== 'http') return;
   const { ready, workdir } = service;
   await stopwatch.time('service', () => options.startService({ service: { ready, workdir }, ...guest, signal }));
-}
-
-async function takeParts(
-  options: LaunchOptions,
-  request: LaunchRequest,
-  origin: DiskOrigin,
-  starts: readonly DriveStart[],
-  toolsDrive: string,
-) {
-  const { resources, stopwatch, signal } = request;
-  const takeSlot = async () => {
-    const slot = await options.slots.acquire({ internet: request.internet }, signal);
-    resources.add(() => options.slots.release(slot));
-    return slot;
-  };
-  const takeVolume = async () => {
-    const volume = await options.volumes.create(request.sandboxId, { origin, sizeBytes: request.diskSizeMb * MIB });
-    resources.add(() => volume.remove());
-    return volume;
-  };
-  const [slot, volume, drives] = await allEnded([
-    stopwatch.time('slot', takeSlot),
-    stopwatch.time('volume', takeVolume),
-    takeDrives(options.volumes, request.sandboxId, starts, resources),
-  ]);
-  signal.throwIfAborted();
-  const shape = {
-    cpuCount: request.cpuCount,
-    memoryMb: request.memoryMb,
-    network: slot,
-    drives: [
-      { name: 'root', source: await volume.attach(slot.uid) },
-      { name: 'tools', source: { kind: 'file', path: toolsDrive, format: 'raw', readOnly: true } },
-      ...(await attachDrives(drives, slot.uid)),
-    ],
-  } as const;
-  return { slot, volume, drives, shape };
 }

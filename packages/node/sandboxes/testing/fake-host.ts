@@ -258,6 +258,7 @@ class FakeVm implements MicroVm {
   }
 
   async resume(): Promise<void> {
+    if (this.state === 'running') return;
     await this.#host.pass('resume');
     this.state = 'running';
   }

@@ -137,7 +137,7 @@ export async function fixture(change: Partial<LifecycleOptions> = {}): Promise<F
   };
 }
 
-function recordingLogger(lines: LogLine[], base: LogFields = {}): Logger {
+export function recordingLogger(lines: LogLine[], base: LogFields = {}): Logger {
   const write = (level: string) => (message: string, fields?: LogFields) =>
     void lines.push({ level, message, fields: { ...base, ...fields } });
   return {
