@@ -68,8 +68,8 @@ function define(): void {
       while (next < CYCLES) {
         next++;
         await using sandbox = await createSandbox(daemon);
-        const { stdout } = await sandbox.commands.run('echo alive');
-        assert.equal(stdout, 'alive\n');
+        const { stdout } = await sandbox.commands.run('hostname && echo $E2B_SANDBOX_ID');
+        assert.equal(stdout, `${sandbox.sandboxId}\n${sandbox.sandboxId}\n`);
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, worker));

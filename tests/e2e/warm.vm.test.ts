@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { findVmProcesses } from '@aenv/node/sandboxes/recovery/processes.ts';
 import { createSandbox, shell } from '../harness/client.ts';
 import { TestDaemon } from '../harness/daemon.ts';
 import { until } from '../harness/until.ts';
@@ -9,10 +12,19 @@ async function metric(daemon: TestDaemon, name: string): Promise<number> {
   return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
 }
 
+/** proc_pid_smaps_rollup(5), in MiB */
+async function pssOf(pid: number): Promise<number> {
+  const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8');
+  return Math.round(Number(/^Pss:\s+(\d+) kB$/m.exec(text)?.[1]) / 1024);
+}
+
 test('sandboxes that stood ready are as new ones: names, time, entropy; and nothing of them is left', async (t) => {
   await using daemon = await TestDaemon.start({ env: { AENV_WARM_LOW: '2', AENV_WARM_HIGH: '2' } });
   const ready = async () => (await metric(daemon, 'aenv_warm_sandboxes')) === 2;
   await until(ready, { timeoutMs: 180_000, what: 'two stand ready' });
+  const costs = await Promise.all((await findVmProcesses(join(daemon.runtime, 'vm'))).map(({ pid }) => pssOf(pid)));
+  assert.equal(costs.length, 2);
+  t.diagnostic(`proportional set size of each that stands ready: ${costs.join(' and ')} MiB`);
   // They stand still: their clocks are behind by then.
   await new Promise((resolve) => setTimeout(resolve, 3_000));
   const begin = performance.now();

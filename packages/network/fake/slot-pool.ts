@@ -13,6 +13,8 @@ export interface FakeSlotPoolOptions {
   readonly capacity?: number;
   /** owner of what a VM makes; default this process's, so that no root is needed */
   readonly uid?: number;
+  /** second number of the addresses, for test files that run at the same time; default 77 */
+  readonly network?: number;
 }
 
 /**
@@ -23,12 +25,14 @@ export class FakeSlotPool implements SlotPool {
   readonly events: SlotEvent[] = [];
   readonly #indices: IndexRing;
   readonly #uid: number;
+  readonly #network: number;
   readonly #inUse = new Map<NetworkSlot, EgressPolicy>();
   #closed = false;
 
   constructor(options: FakeSlotPoolOptions = {}) {
     this.#indices = new IndexRing(options.capacity ?? 1_000);
     this.#uid = options.uid ?? process.getuid?.() ?? 0;
+    this.#network = options.network ?? 77;
   }
 
   async acquire(policy: EgressPolicy, signal?: AbortSignal): Promise<NetworkSlot> {
@@ -42,7 +46,7 @@ export class FakeSlotPool implements SlotPool {
       index,
       netns: '/proc/self/ns/net',
       tap: 'tap0',
-      hostAddress: `127.77.${index >> 8}.${index & 0xff}`,
+      hostAddress: `127.${this.#network}.${index >> 8}.${index & 0xff}`,
       uid: this.#uid,
     };
     this.#inUse.set(slot, policy);

@@ -98,9 +98,9 @@ export const ConfigSchema = z.strictObject({
         kind: 'integer',
         meaning: 'sandboxes-to-be of a template that stand ready; fewer than this, and more are prepared',
       }),
-      high: key(integer(0, 1024), 2, {
+      high: key(integer(0, 1024), 0, {
         kind: 'integer',
-        meaning: 'how many of a template are prepared then; 0 switches this off',
+        meaning: 'how many of a template are prepared then; each takes some 120 MiB; 0 switches this off',
       }),
       templates: key(integer(1, 1024), 2, {
         kind: 'integer',

@@ -26,6 +26,8 @@ import { Creating } from './creating/creating.ts';
 import { Ending } from './ending.ts';
 import { sandboxNotFound, sandboxNotPaused, sandboxNotRunning, sandboxPaused } from './errors.ts';
 import { Expiry } from './expiry/expiry.ts';
+import { wakeSeconds } from './expiry/wake-seconds.ts';
+import type { LifecycleFaults } from './faults.ts';
 import { Forking } from './forking/forking.ts';
 import type { Launch, StartPoint } from './launch/launch.ts';
 import type { SerialLogs } from './launch/serial-logs.ts';
@@ -65,6 +67,7 @@ export interface LifecycleOptions {
   readonly keepEnded: { readonly days: number; readonly count: number };
   readonly paused: PausedLimits;
   readonly shutdown: ShutdownPolicy;
+  readonly faults?: LifecycleFaults;
   readonly serialLogs: SerialLogs;
   readonly readAvailableMemory: ReadAvailableMemory;
   readonly observer: SandboxObserver;
@@ -74,9 +77,6 @@ export interface LifecycleOptions {
 }
 
 const MIN_REFRESH_SECONDS = 15;
-/** What a sandbox that traffic resumed lives at least, and at most. */
-const MIN_WAKE_SECONDS = 60;
-const MAX_WAKE_SECONDS = 3600;
 
 /** The lifecycle of all sandboxes of this node; `routes` is the proxy's view of them. */
 export class Sandboxes implements SandboxService {
@@ -272,13 +272,7 @@ export class Sandboxes implements SandboxService {
     await live.exclusive(async () => {
       if (live.lifecycle.state === 'running') return;
       if (live.lifecycle.state !== 'paused') throw this.#notRunning(live);
-      if (comesBack(live)) {
-        await this.#resume(live, 0, { memory: true });
-        return;
-      }
-      const { endAt, startedAt } = live.record;
-      const seconds = Math.round((endAt.getTime() - startedAt.getTime()) / 1000);
-      await this.#resume(live, Math.min(Math.max(seconds, MIN_WAKE_SECONDS), MAX_WAKE_SECONDS), { memory: true });
+      await this.#resume(live, comesBack(live) ? 0 : wakeSeconds(live.record), { memory: true });
     });
   }
 
@@ -298,6 +292,7 @@ export class Sandboxes implements SandboxService {
     this.#metrics.observeStates(this.routes);
     let view: SandboxView;
     try {
+      await this.#options.faults?.hit('resume.row_resuming');
       view = await this.#starting.start(live, {
         was: 'resuming',
         ...(options.memory && checkpoint.memory
@@ -313,6 +308,7 @@ export class Sandboxes implements SandboxService {
     await checkpoints.remove(checkpoint.id).catch((error: unknown) => {
       log.error('the checkpoint of a resumed sandbox could not be removed', { sandboxId: live.id, error });
     });
+    await this.#options.faults?.hit('resume.checkpoint_removed');
     return view;
   }
 

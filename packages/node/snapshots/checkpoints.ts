@@ -11,6 +11,7 @@ import type {
   OpenCheckpoint,
 } from '../sandboxes/checkpoints/contract.ts';
 import type { AttachedDrive } from '../sandboxes/drives/contract.ts';
+import { type LifecycleFaults, noLifecycleFaults } from '../sandboxes/faults.ts';
 import type { CapturedGuests } from '../sandboxes/restoring/captured-guests.ts';
 import type { CheckpointRef } from '../store/sandbox-record.ts';
 import type { BootArtefact, CommitOptions, HostFacts, SnapshotManifest, SnapshotRepository } from './contract.ts';
@@ -32,6 +33,7 @@ export interface CheckpointsOptions {
   readonly volumes: BlockStore;
   readonly space: DiskSpace;
   readonly guests: Pick<CapturedGuests, 'freeze' | 'release' | 'sync'>;
+  readonly faults?: LifecycleFaults;
   /** what VMs run on here */
   readonly host: HostFacts;
   /** what VMs boot here */
@@ -62,22 +64,25 @@ export class NodeCheckpoints implements Checkpoints {
    */
   async capture(request: CaptureRequest): Promise<Captured> {
     if (request.memory === false) return await this.#captureDisk(request);
-    const { repository, volumes, space } = this.#options;
-    const { id, machine, memoryMb, then } = request;
+    const { repository, volumes, space, faults = noLifecycleFaults } = this.#options;
+    const { id, kind, machine, memoryMb, then } = request;
     const { vm } = machine;
     const disks = disksOf(id, machine);
     const memoryBytes = Math.min(memoryMb * MIB, await vm.privateBytes());
     // A base of its own is a file as large as the memory, beside the pages that it is made of.
     const baseBytes = commitOptions(request).asNewBase === false ? 0 : memoryMb * MIB;
-    using _room = await space.reserve(memoryBytes + baseBytes + MARGIN_BYTES, `a ${request.kind}`);
+    using _room = await space.reserve(memoryBytes + baseBytes + MARGIN_BYTES, `a ${kind}`);
     await using undo = new Rollback();
     await using draft = await repository.begin({ id, memoryBase: vm.record.memoryBase, memoryMb });
     await allEnded(disks.map((disk) => disk.volume.prepareSnapshot()));
     await this.#options.guests.freeze(machine.address, request.envd.hostSecret);
     await vm.pause();
     for (const { name } of disks) undo.add(() => volumes.removeSnapshot(name));
+    await faults.hit(`${kind}.machine_stopped`);
     await vm.capture(draft);
+    await faults.hit(`${kind}.memory_captured`);
     const taken = await allEnded(disks.map((disk) => disk.volume.snapshot(disk.name)));
+    await faults.hit(`${kind}.disk_taken`);
     if (then === 'go_on') await this.goOn(machine, request.envd.hostSecret);
     await allEnded(taken.map(({ durable }) => durable));
     // What is kept for long tells what must be in the files that have no checksums.

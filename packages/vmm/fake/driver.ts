@@ -18,6 +18,8 @@ export interface FakeDriverOptions {
   readonly host?: FakeHost;
   /** what the guests' envd says of itself, default that of the real one */
   readonly envdVersion?: string;
+  /** what the memory of VMs that boot is said to be mapped from; default a path that is not there */
+  readonly zeros?: string;
 }
 
 /** Where fake VMs live; they outlive drivers. */
@@ -94,7 +96,7 @@ export function createFakeDriver(options: FakeDriverOptions = {}): FakeDriver {
       signal?.throwIfAborted();
       const next = plan(spec);
       if (next.kind === 'refuse') throw refused('boot_failed', spec, next.message ?? 'as planned');
-      const make = async () => new FakeVm(fakeRecord(spec, '/zero'), spec, envdVersion);
+      const make = async () => new FakeVm(fakeRecord(spec, options.zeros ?? '/zero'), spec, envdVersion);
       return await launch('boot_failed', spec, make, (vm) => vm.boot(next), signal);
     },
     async restore(shape, image, signal): Promise<MicroVm> {

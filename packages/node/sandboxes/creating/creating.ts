@@ -3,6 +3,7 @@ import { diskLayers } from '../../templates/layers.ts';
 import type { CreateSandbox, SandboxView } from '../contract.ts';
 import type { DriveStart } from '../drives/contract.ts';
 import type { Ending } from '../ending.ts';
+import { type LifecycleFaults, noLifecycleFaults } from '../faults.ts';
 import { serviceOf } from '../guest-service/service-of.ts';
 import type { StartPoint } from '../launch/launch.ts';
 import type { LiveSandbox } from '../live/live-sandbox.ts';
@@ -16,6 +17,7 @@ export interface CreatingOptions {
   readonly templates: Pick<TemplateService, 'recordSpawn'>;
   /** what a sandbox of a template starts from */
   readonly startPointOf: (template: Template) => Promise<StartPoint>;
+  readonly faults?: LifecycleFaults;
 }
 
 /** How a sandbox that has its row begins. One that does not come up is released. */
@@ -27,8 +29,9 @@ export class Creating {
   }
 
   async create(live: LiveSandbox, origin: Origin, how: Pick<CreateSandbox, 'cold' | 'drives'>): Promise<SandboxView> {
-    const { starting, ending, templates } = this.#options;
+    const { starting, ending, templates, faults = noLifecycleFaults } = this.#options;
     try {
+      await faults.hit('create.row_written');
       const beginning = await this.#beginning(live, origin, how);
       const view = await starting.start(live, { was: 'creating', init: firstInit(live.record), ...beginning });
       if (origin.kind === 'template') templates.recordSpawn(origin.template.templateId);

@@ -6,6 +6,7 @@ import { captureInPassing } from '../checkpoints/capture-in-passing.ts';
 import type { Checkpoints } from '../checkpoints/contract.ts';
 import type { Fork, ForkOptions } from '../contract.ts';
 import type { Ending } from '../ending.ts';
+import { type LifecycleFaults, noLifecycleFaults } from '../faults.ts';
 import { newCheckpointId } from '../identity.ts';
 import type { LiveSandbox } from '../live/live-sandbox.ts';
 import type { SandboxMetrics } from '../metrics.ts';
@@ -21,6 +22,7 @@ export interface ForkingOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly limits: { readonly maxConcurrentStarts: number };
+  readonly faults?: LifecycleFaults;
   /** @throws AenvError why the state of the sandbox does not allow it */
   readonly requireRunning: (live: LiveSandbox) => void;
   /** @throws AenvError `capacity_exhausted`, `shutting_down` */
@@ -43,12 +45,13 @@ export class Forking {
    * @throws AenvError when no child was attempted
    */
   async fork(source: LiveSandbox, { count, timeoutSeconds }: ForkOptions): Promise<readonly Fork[]> {
-    const { checkpoints, clock, limits, log } = this.#options;
+    const { checkpoints, clock, limits, log, faults = noLifecycleFaults } = this.#options;
     const id = newCheckpointId();
     const begin = clock.now();
     const parent = await source.exclusive(() => this.#capture(source, id, count));
     const captureMs = clock.now() - begin;
     try {
+      await faults.hit('fork.captured');
       const forks: Fork[] = [];
       let next = 0;
       // No more at a time than may start at a time: children of one call never crowd each other out of the queue.
@@ -66,6 +69,7 @@ export class Forking {
       await checkpoints.remove(id).catch((error: unknown) => {
         log.error('the checkpoint of a fork could not be removed', { sandboxId: source.id, error });
       });
+      await faults.hit('fork.checkpoint_removed');
     }
   }
 
@@ -84,12 +88,13 @@ export class Forking {
 
   /** Its environment is in its memory; all that names it or lets somebody in is new. */
   async #child(parent: SandboxRecord, checkpoint: string, timeoutSeconds: number): Promise<Fork> {
-    const { admit, enter, starting, ending, clock, metrics } = this.#options;
+    const { admit, enter, starting, ending, clock, metrics, faults = noLifecycleFaults } = this.#options;
     try {
       admit(parent.memoryMb);
       const live = enter(childRecord(parent, timeoutSeconds, clock.now()));
       const { envdAccessToken, templateId } = live.record;
       try {
+        await faults.hit('fork.child_written');
         const view = await starting.start(live, {
           was: 'creating',
           parent: parent.sandboxId,

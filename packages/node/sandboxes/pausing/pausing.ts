@@ -5,6 +5,7 @@ import type { SandboxLedger } from '../../store/sandbox-ledger.ts';
 import type { CheckpointRef } from '../../store/sandbox-record.ts';
 import type { CaptureRequest, Checkpoints, Machine } from '../checkpoints/contract.ts';
 import type { Ending } from '../ending.ts';
+import { type LifecycleFaults, noLifecycleFaults } from '../faults.ts';
 import { newCheckpointId } from '../identity.ts';
 import type { LiveSandbox } from '../live/live-sandbox.ts';
 import type { LiveSandboxes } from '../live/live-sandboxes.ts';
@@ -17,6 +18,7 @@ export interface PausingOptions {
   readonly sandboxes: LiveSandboxes;
   readonly checkpoints: Checkpoints;
   readonly paused: PausedLimits;
+  readonly faults?: LifecycleFaults;
   readonly ending: Ending;
   readonly observer: SandboxObserver;
   readonly metrics: SandboxMetrics;
@@ -49,7 +51,7 @@ export class Pausing {
    * sandbox runs on as if nothing had been.
    */
   async pause(live: LiveSandbox, { memory = true, comesBack = false }: PauseHow = {}): Promise<void> {
-    const { sandboxes, observer, checkpoints, clock, log, metrics } = this.#options;
+    const { sandboxes, observer, checkpoints, clock, log, metrics, faults = noLifecycleFaults } = this.#options;
     const machine = machineOf(live);
     const begin = clock.now();
     const bytes = (memory ? await machine.vm.privateBytes() : 0) + (await diskBytes(machine));
@@ -64,8 +66,10 @@ export class Pausing {
     observer.ending(live.id);
     metrics.observeStates(sandboxes);
     try {
+      await faults.hit('pause.row_pausing');
       const request = captureOf(live, machine, checkpoint.id, 'pause', 'stay_paused');
       const captured = await checkpoints.capture({ ...request, memory });
+      await faults.hit('pause.durable');
       if (stateOf(live) !== 'pausing') throw vmDied(live);
       const kept = { ...checkpoint, bytes: captured.bytes + (await diskBytes(machine)) };
       this.#write(live, 'pausing', { state: 'paused', pausedAt: new Date(clock.now()), checkpoint: kept });
@@ -74,7 +78,9 @@ export class Pausing {
       throw error;
     }
     live.apply({ type: 'paused' });
+    await faults.hit('pause.row_paused');
     await this.#letGo(live);
+    await faults.hit('pause.released');
     metrics.observeStates(sandboxes);
     log.info('sandbox paused', { sandboxId: live.id, memory, ms: clock.now() - begin });
   }

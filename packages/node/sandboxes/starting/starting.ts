@@ -7,6 +7,7 @@ import type { SandboxLedger } from '../../store/sandbox-ledger.ts';
 import { toView } from '../../store/sandbox-record.ts';
 import type { Machine } from '../checkpoints/contract.ts';
 import type { SandboxView } from '../contract.ts';
+import { type LifecycleFaults, noLifecycleFaults } from '../faults.ts';
 import type { Launch, Launched, LaunchRequest } from '../launch/launch.ts';
 import { Stopwatch } from '../launch/phases.ts';
 import { Gate } from '../limits/gate.ts';
@@ -27,6 +28,7 @@ export interface StartingOptions {
   readonly sandboxes: LiveSandboxes;
   readonly launch: Launch;
   readonly limits: { readonly maxConcurrentStarts: number; readonly maxQueuedStarts: number };
+  readonly faults?: LifecycleFaults;
   readonly observer: SandboxObserver;
   readonly metrics: SandboxMetrics;
   readonly clock: Clock;
@@ -43,6 +45,12 @@ export type StartRequest = Pick<LaunchRequest, 'from' | 'init' | 'service'> & {
   /** when it ends; absent: as long after its start as was asked for */
   readonly endAt?: Date;
 };
+
+const POINTS = {
+  creating: { answered: 'create.guest_answered', running: 'create.row_running' },
+  resuming: { answered: 'resume.guest_answered', running: 'resume.row_running' },
+  child: { answered: 'fork.child_answered', running: 'fork.child_running' },
+} as const;
 
 /** How sandboxes come to run: a place among those that start, the launch, and then the row and the traffic. */
 export class Starting {
@@ -65,9 +73,14 @@ export class Starting {
       await queue;
       return await this.#launch(live, stopwatch, request);
     }, live.startSignal);
+    const { faults = noLifecycleFaults } = this.#options;
+    const points = POINTS[request.parent === undefined ? request.was : 'child'];
+    await faults.hit(points.answered);
     // The end may have been asked for while the last answer of the guest was on its way.
     live.startSignal.throwIfAborted();
-    return this.#publish(live, launched, stopwatch, request);
+    const view = this.#publish(live, launched, stopwatch, request);
+    await faults.hit(points.running);
+    return view;
   }
 
   /** The machine is this sandbox's from now on: it is served, and its end is heard. */

@@ -13,7 +13,8 @@ const KEY = { checkpoint: 'base', cpuCount: 1, memoryMb: 512, diskSizeMb: 10_240
 /** A pool on a host in memory, which has a captured machine. */
 function setUp(change: Partial<WarmPoolOptions> = {}) {
   const host = new FakeHost();
-  for (const id of ['base', 'other', 'third']) host.checkpointsOnDisk.set(id, { hostSecret: 's', bootId: id, drives: [] });
+  for (const id of ['base', 'other', 'third'])
+    host.checkpointsOnDisk.set(id, { hostSecret: 's', bootId: id, drives: [] });
   const clock = new ManualClock();
   const forgotten: string[] = [];
   const pool = new WarmPool({

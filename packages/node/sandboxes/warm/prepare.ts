@@ -44,7 +44,12 @@ export async function prepareStanding(
   const secret = newSecret();
   const envd = options.connectEnvd({ address: slot.hostAddress, port: ENVD_PORT });
   const limit = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]);
-  const init = { capture: true, event: 'create', hostSecret: secret, seed: randomBytes(32).toString('base64') } as const;
+  const init = {
+    capture: true,
+    event: 'create',
+    hostSecret: secret,
+    seed: randomBytes(32).toString('base64'),
+  } as const;
   await envd.init(init, [checkpoint.hostSecret, secret], limit);
   await vm.pause();
   return { vm, slot, volume, drives, boot, secret, resources: resources.keep() };

@@ -10,6 +10,7 @@ import { writeDurable } from '@aenv/platform/files/durable.ts';
 import { sealJson } from '@aenv/platform/files/sealed-json.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
+import { type LifecycleFaults, noLifecycleFaults } from '../../sandboxes/faults.ts';
 import { serviceOf } from '../../sandboxes/guest-service/service-of.ts';
 import { newSecret, randomName } from '../../sandboxes/identity.ts';
 import type { Launch } from '../../sandboxes/launch/launch.ts';
@@ -32,6 +33,7 @@ export interface MachineBuilderOptions {
   readonly guests: CapturedGuests;
   /** what of a manifest does not depend on the template */
   readonly facts: Pick<SnapshotFacts, 'vmm' | 'cpu' | 'kernel' | 'toolsDrive'>;
+  readonly faults?: LifecycleFaults;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -55,7 +57,7 @@ const MIB = 1024 * 1024;
  * has been told nobody's secrets and has no identity yet: whoever continues it gets his own.
  */
 export function createMachineBuilder(options: MachineBuilderOptions): BuildMachine {
-  const { launch, volumes, useGuest, guests, facts, clock, log } = options;
+  const { launch, volumes, useGuest, guests, facts, clock, log, faults = noLifecycleFaults } = options;
   return async (template, id, { folder, target }, signal) => {
     const begin = clock.now();
     const name = `b${randomName(20)}`;
@@ -87,9 +89,12 @@ export function createMachineBuilder(options: MachineBuilderOptions): BuildMachi
     await volume.prepareSnapshot();
     await guests.freeze(slot.hostAddress, hostSecret);
     await vm.pause();
+    await faults.hit('template.machine_stopped');
     resources.add(() => volumes.removeSnapshot(name));
     await vm.capture(draft);
+    await faults.hit('template.memory_captured');
     const { durable } = await volume.snapshot(name);
+    await faults.hit('template.disk_taken');
     await durable;
     await keepDisk(await volumes.layersOf(name), template, folder, signal);
     await draft.commit(
@@ -102,6 +107,7 @@ export function createMachineBuilder(options: MachineBuilderOptions): BuildMachi
       },
       { asNewBase: true },
     );
+    await faults.hit('template.committed');
     log.info('template captured', { templateId: template.templateId, ms: clock.now() - begin });
   };
 }

@@ -4,6 +4,7 @@ import { assetFolder } from '@aenv/images/cache/asset-folder.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { AssetUses } from '../../assets/contract.ts';
+import type { LifecycleFaults } from '../../sandboxes/faults.ts';
 import type { SnapshotManifest } from '../../snapshots/contract.ts';
 import type { Template } from '../contract.ts';
 import { diskLayers } from '../layers.ts';
@@ -19,6 +20,7 @@ export interface MachinesOptions {
     list(): Promise<readonly Pick<SnapshotManifest, 'id' | 'kind'>[]>;
   };
   readonly uses: Pick<AssetUses, 'during'>;
+  readonly faults?: LifecycleFaults;
   readonly clock: Clock;
   /** what else than the template decides what the machine is: kernel, tools, VMM, processor */
   readonly platform: string;
@@ -96,6 +98,7 @@ export class Machines {
       const path = await assetFolder(folder, key, (result) =>
         build(template, id, { folder: result, target: join(folder, key) }, signal),
       );
+      await this.#options.faults?.hit('template.published');
       await repository.adopt(path, id);
       return id;
     }, signal);

@@ -1,0 +1,45 @@
+/**
+ * The steps of the lifecycle at which an end of the daemon, the block daemon or the VM leaves most to get wrong, in the
+ * order of each operation. `KIND.machine_stopped` and the two after it are steps of a capture of that kind.
+ */
+export const LIFECYCLE_POINTS = [
+  'create.row_written',
+  'create.guest_answered',
+  'create.row_running',
+  'pause.row_pausing',
+  'pause.machine_stopped',
+  'pause.memory_captured',
+  'pause.disk_taken',
+  'pause.durable',
+  'pause.row_paused',
+  'pause.released',
+  'resume.row_resuming',
+  'resume.guest_answered',
+  'resume.row_running',
+  'resume.checkpoint_removed',
+  'snapshot.machine_stopped',
+  'snapshot.memory_captured',
+  'snapshot.disk_taken',
+  'fork.machine_stopped',
+  'fork.memory_captured',
+  'fork.disk_taken',
+  'fork.captured',
+  'fork.child_written',
+  'fork.child_answered',
+  'fork.child_running',
+  'fork.checkpoint_removed',
+  'template.machine_stopped',
+  'template.memory_captured',
+  'template.disk_taken',
+  'template.committed',
+  'template.published',
+] as const;
+
+export type LifecyclePoint = (typeof LIFECYCLE_POINTS)[number];
+
+/** Where tests end one of the processes. Nothing happens there in the product. */
+export interface LifecycleFaults {
+  hit(point: LifecyclePoint): void | Promise<void>;
+}
+
+export const noLifecycleFaults: LifecycleFaults = { hit() {} };
