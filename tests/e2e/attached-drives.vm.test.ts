@@ -70,7 +70,7 @@ async function kept(): Promise<string[]> {
   return (await Promise.all(folders.map((folder) => readdir(folder)))).flat();
 }
 
-test('as many drives as there may be, read-only and writable, go through pause, resume and fork', async () => {
+test('as many drives as there may be, read-only and writable, go through pause, crash of the daemon and fork', async () => {
   const others = Array.from({ length: MAX_ATTACHED_DRIVES - 3 }, (_, at) => [`--drive`, `d${at}=${imageOf('data')}`]);
   const drives = ['--drive', `data=${imageOf('data')},size=64`, '--drive', `out=${imageOf('data')},rw,path=/srv/out`];
   const part = ['--drive', `part=${imageOf('data')},path=/srv/part,sub=set,size=64`];
@@ -102,6 +102,12 @@ test('as many drives as there may be, read-only and writable, go through pause, 
   assert.equal(await read('/mnt/data/set/one'), 'of the image');
   await assert.rejects(write('/mnt/data/new', 'x'), /[Rr]ead-only/);
   await write('/srv/out/after', 'written after the pause');
+
+  await daemon.crash();
+  await daemon.launch();
+  sandbox = await Sandbox.connect(sandbox.sandboxId, connection());
+  assert.equal(await read('/srv/out/after'), 'written after the pause');
+  assert.equal(await read('/mnt/d0/set/one'), 'of the image');
 
   const forked = await daemon.api('POST', `/sandboxes/${sandbox.sandboxId}/fork`, { count: 1, timeout: 600 });
   const [child] = (await forked.json()) as { sandbox?: { sandboxID: string }; error?: unknown }[];
