@@ -12,7 +12,7 @@ export function findImage(images: readonly ListedImage[], reference: string): re
   const hex = text.replace(/^sha256:/, '').toLowerCase();
   const found = images.filter(({ name, digest }) => {
     const byDigest = HEX.test(hex) && digest.startsWith(`sha256:${hex}`);
-    return byDigest || (name !== '' && (name === text || name.split('@')[0] === text));
+    return byDigest || (name !== '' && (name === text || name.split('@')[0] === text || bare(name) === bare(text)));
   });
   const digests = new Set(found.map(({ digest }) => digest));
   if (digests.size === 0) {
@@ -26,4 +26,9 @@ export function findImage(images: readonly ListedImage[], reference: string): re
     });
   }
   return found;
+}
+
+/** A name without digest and tag: what an image was pulled by is kept with its digest. */
+function bare(name: string): string {
+  return (name.split('@')[0] ?? '').replace(/:[^:/]*$/, '');
 }
