@@ -12,7 +12,7 @@ const complete = (...words: string[]) => candidates(createProgram('0'), words, l
 
 test('commands, also those of the host', async () => {
   assert.deepEqual(await complete('do'), ['doctor', 'down', 'download']);
-  assert.deepEqual(await complete('template', ''), ['build', 'get', 'ls', 'rm']);
+  assert.deepEqual(await complete('template', ''), ['build', 'get', 'ls', 'rm', 'tag', 'untag']);
   assert.ok(!(await complete('')).includes('__complete'));
 });
 
