@@ -7,6 +7,7 @@ import { lifecycle } from './lifecycle/lifecycle.ts';
 import type { Measurement } from './measurement.ts';
 import { memory } from './memory/memory.ts';
 import { proxy } from './proxy/proxy.ts';
+import { remote } from './remote/remote.ts';
 import { repository } from './repository/repository.ts';
 
 /** All measurements, in the order in which they run. */
@@ -18,6 +19,7 @@ export const MEASUREMENTS: readonly Measurement[] = [
   memory,
   lifecycle,
   conversion,
+  remote,
   block,
   repository,
 ];
