@@ -18,7 +18,6 @@ const E2E = 'tests/e2e/';
 /** They measure times, memory or the page cache, or start many machines at once. */
 const MEASURING = /\/(disks|large-files|leaks|observability)\.vm\.test\.ts$/;
 const COMPAT = 'tests/compat/';
-/** Under emulation a machine fills a core. */
 const E2E_MS = process.env.AENV_SOAK === '1' ? 3_600_000 : 1_200_000;
 const ALONE = { concurrency: 1, filesAtOnce: 1 };
 
