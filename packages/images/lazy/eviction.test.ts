@@ -59,7 +59,9 @@ test('the cache stays within its size, whatever is read, and what is read is rig
   await cache.settle();
   assert.ok(cache.usage.usedBytes <= 0.95 * 4 * CHUNK);
   assert.ok(cache.usage.usedBytes >= 2 * CHUNK);
-  assert.equal((await files()).length * CHUNK, cache.usage.usedBytes);
+  // What is kept may be a part of a chunk: one that was evicted while it was read comes back in parts.
+  const kept = (await files()).length * CHUNK;
+  assert.ok(kept >= cache.usage.usedBytes && kept <= 4 * CHUNK, `${kept} bytes of files`);
 });
 
 test('a chunk that is in use again and again stays, those that were read once go', async () => {
