@@ -224,12 +224,18 @@ test('a flood of output to a client that does read loses nothing', async () => {
   assert.equal(bytes, megabytes * 1024 * 1024);
 });
 
-test('a process started before the daemon was restarted is gone with its sandbox, and that is told', async () => {
+test('a process outlives a crash of the daemon: its client is told of the break, and joins it again', async () => {
   const own = await createSandbox(daemon);
-  const job = await own.commands.run('sleep 1000', { background: true, timeoutMs: 0 });
+  const job = await own.commands.run('read -r line; echo "after $line"', {
+    ...{ background: true, stdin: true, timeoutMs: 0 },
+  });
   await daemon.crash();
   await daemon.launch();
   await assert.rejects(job.wait());
-  const again = { apiUrl: daemon.url, sandboxUrl: daemon.url, apiKey: daemon.apiKey };
-  await assert.rejects(Sandbox.connect(own.sandboxId, again), /not found|lost/i);
+  const again = await Sandbox.connect(own.sandboxId, {
+    ...{ apiUrl: daemon.url, sandboxUrl: daemon.url, apiKey: daemon.apiKey, requestTimeoutMs: 60_000 },
+  });
+  const joined = await again.commands.connect(job.pid, { timeoutMs: 60_000 });
+  await again.commands.sendStdin(job.pid, 'the crash\n');
+  assert.equal((await joined.wait()).stdout, 'after the crash\n');
 });
