@@ -26,8 +26,9 @@ export const boot: Measurement = {
     await using guest = await BareGuest.create(bench.host);
     const envdBoot = async (): Promise<EnvdBoot> => {
       await using sandbox = await createSandbox(daemon);
-      const { vm = Number.NaN, init = Number.NaN } = sandbox.phases;
-      return { envd: vm - init, marks: await guestMarks(daemon, sandbox.id) };
+      const { vm, settle } = sandbox.phases;
+      if (vm === undefined || settle === undefined) throw new Error('the daemon does not tell how long a boot took');
+      return { envd: vm - settle, marks: await guestMarks(daemon, sandbox.id) };
     };
     const { a, b } = await interleave(
       bench,
