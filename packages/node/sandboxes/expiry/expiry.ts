@@ -1,4 +1,5 @@
 import type { Clock } from '@aenv/platform/clock/clock.ts';
+import { Repeater } from '@aenv/platform/clock/repeater.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { SandboxLedger } from '../../store/sandbox-ledger.ts';
 import type { Ending } from '../ending.ts';
@@ -6,7 +7,6 @@ import type { LiveSandbox } from '../live/live-sandbox.ts';
 import type { LiveSandboxes } from '../live/live-sandboxes.ts';
 import type { Pausing } from '../pausing/pausing.ts';
 import type { PausedLimits } from '../pausing/quota.ts';
-import { Sweep } from './sweep.ts';
 
 export interface ExpiryOptions {
   readonly ledger: SandboxLedger;
@@ -28,7 +28,7 @@ const RETRY_MS = 15_000;
 /** Everything that time asks for: ends and pauses that are due, and rows that are old. Begins when it is made. */
 export class Expiry {
   readonly #options: ExpiryOptions;
-  readonly #sweep: Sweep;
+  readonly #sweep: Repeater;
   /** when a pause that did not succeed is tried again */
   readonly #retryAt = new WeakMap<LiveSandbox, number>();
   #nextPrune = 0;
@@ -36,7 +36,13 @@ export class Expiry {
   constructor(options: ExpiryOptions) {
     const { clock, log } = options;
     this.#options = options;
-    this.#sweep = new Sweep({ clock, log, intervalMs: SWEEP_MS, round: () => this.#round() });
+    this.#sweep = new Repeater({
+      clock,
+      intervalMs: SWEEP_MS,
+      // What a round begins it does not wait for.
+      work: async () => this.#round(),
+      onError: (error) => log.error('a round of the expiry sweep failed', { error }),
+    });
   }
 
   async close(): Promise<void> {
