@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, afterEach, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '@aenv/platform/clock/clock.ts';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
@@ -14,13 +15,14 @@ import { dnsAddressOf, slotCapacity } from './addresses/range-layout.ts';
 import { isForwarding } from './host/forwarding.ts';
 import { removeStrays } from './host/instance-removal.ts';
 import { instanceNames, tagOf } from './host/names.ts';
+import type { Network, NetworkOptions } from './network.ts';
 import { deniedRanges } from './slots/denied-ranges.ts';
 import { WatermarkPool } from './slots/pool.ts';
 import { HostSlotMaker } from './slots/slot-maker.ts';
 import { describePoolContract } from './slots/testing/pool-contract.ts';
 import { inPrivateHost } from './testing/private-host.ts';
 import { RemoteAgent } from './testing/remote-agent.ts';
-import { inventory, startNetwork } from './testing/world.ts';
+import { inventory, startNetwork as startInWorld } from './testing/world.ts';
 
 /** What a network makes on the host, and that all of it goes away. */
 
@@ -34,6 +36,17 @@ await inPrivateHost(import.meta.url, () => {
     folder = await mkdtemp(join(tmpdir(), 'aenv-network-lifecycle-'));
   });
   after(() => rm(folder, { recursive: true, force: true }));
+
+  const opened: Network[] = [];
+  const startNetwork = async (options?: Partial<NetworkOptions>) => {
+    const network = await startInWorld(options);
+    opened.push(network);
+    return network;
+  };
+  // One that a failed test left would keep this process alive.
+  afterEach(async () => {
+    for (const network of opened.splice(0)) await network.close();
+  });
 
   test('close leaves the host as it was, with slots ready, in use and released', async () => {
     const empty = await inventory();
@@ -217,8 +230,9 @@ await inPrivateHost(import.meta.url, () => {
 /** A daemon that has two slots in use and is killed. */
 async function crash(runtimeDir: string): Promise<void> {
   const child = spawn(process.execPath, [CRASHER, runtimeDir], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const closed = new Promise((resolve) => child.once('close', resolve));
-  await new Promise((resolve) => child.stdout.once('data', resolve));
+  const closed = once(child, 'close');
+  const ready = await Promise.race([once(child.stdout, 'data').then(() => true), closed.then(() => false)]);
   child.kill('SIGKILL');
   await closed;
+  assert.ok(ready, 'the daemon that was to be killed had ended by itself');
 }

@@ -49,7 +49,8 @@ async function runFiles(
     files: alone ? [...files] : [BATCH],
     argv: alone ? [] : [...files],
     concurrency: 1,
-    timeout: suite.timeoutMs * files.length,
+    // The runner's own `timeout` gives a file up without ending its process, and then waits for that.
+    signal: AbortSignal.timeout(suite.timeoutMs * files.length),
   });
   stream.on('test:pass', (event) => {
     if (event.details.type === 'suite') return;

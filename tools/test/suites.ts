@@ -9,7 +9,7 @@ export interface Suite {
   readonly filesAtOnce: number;
   /** whether this suite is expected to boot virtual machines */
   readonly bootsVms: boolean;
-  /** limit of `ms` for a test file */
+  /** a test file may take so many ms, those that share a process so many together */
   readonly timeoutMs: number;
 }
 
@@ -38,7 +38,7 @@ export async function findSuites(wanted: readonly string[]): Promise<Suite[]> {
     suite(
       'fast',
       files.filter((file) => !isVm(file)),
-      { concurrency: 2, filesAtOnce: 24, bootsVms: false, timeoutMs: 120_000 },
+      { concurrency: 2, filesAtOnce: 24, bootsVms: false, timeoutMs: 25_000 },
     ),
     suite(
       'host and rooms',

@@ -22,15 +22,13 @@ export async function inPrivateHost(file: string, define: () => void, timeoutMs 
     define();
     return;
   }
-  await test(`in a private host: ${basename(file)}`, { timeout: timeoutMs }, async () => {
+  await test(`in a private host: ${basename(file)}`, { timeout: timeoutMs }, async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'aenv-host-'));
     // Virtual machines run as users of their own and must get through.
     await chmod(folder, 0o711);
     let code: number | null;
     try {
-      const inner = await runInside(fileURLToPath(file), folder);
-      process.stdout.write(inner.output);
-      code = inner.code;
+      code = await runInside(fileURLToPath(file), folder, t.signal);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -56,19 +54,23 @@ async function forgetMounts(folder: string): Promise<void> {
   }
 }
 
-function runInside(file: string, temporary: string): Promise<{ code: number | null; output: string }> {
-  const { promise, resolve, reject } = Promise.withResolvers<{ code: number | null; output: string }>();
+/**
+ * What the tests print comes out as they print it: of one that hangs, what came before is what tells.
+ * @param signal ends all that is inside
+ */
+function runInside(file: string, temporary: string, signal: AbortSignal): Promise<number | null> {
+  const { promise, resolve, reject } = Promise.withResolvers<number | null>();
   // NODE_TEST_CONTEXT would make the inner run speak the runner's private protocol.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const namespaces = ['--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc'];
   const child = spawn('unshare', [...namespaces, process.execPath, '--test-reporter=spec', file], {
     env: { ...env, [INSIDE]: '1', TMPDIR: temporary },
     stdio: ['ignore', 'pipe', 'pipe'],
+    signal,
+    killSignal: 'SIGKILL',
   });
-  const chunks: Buffer[] = [];
-  child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
-  child.stderr.on('data', (chunk: Buffer) => chunks.push(chunk));
+  for (const output of [child.stdout, child.stderr]) output.on('data', (chunk: Buffer) => process.stdout.write(chunk));
   child.on('error', reject);
-  child.on('close', (code) => resolve({ code, output: Buffer.concat(chunks).toString() }));
+  child.on('close', resolve);
   return promise;
 }
