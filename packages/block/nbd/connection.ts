@@ -4,6 +4,7 @@ import type { Export } from './export.ts';
 import { Negotiation, type Session } from './negotiation/negotiation.ts';
 import { Input } from './protocol/input.ts';
 import { GREETING, HANDSHAKE } from './protocol/numbers.ts';
+import { readInto } from './read-into.ts';
 import type { BufferPool } from './transmission/buffer-pool.ts';
 import { ReplyStream } from './transmission/reply-stream.ts';
 import { Transmission } from './transmission/transmission.ts';
@@ -32,7 +33,9 @@ export class Connection {
   #blocked = false;
   #ending = false;
 
-  constructor(socket: Socket, options: ConnectionOptions) {
+  /** @param accepted taken over */
+  constructor(accepted: Socket, options: ConnectionOptions) {
+    const socket = readInto(accepted, options.pool.incoming, (chunk) => this.#receive(chunk));
     this.#socket = socket;
     this.#options = options;
     this.#negotiation = new Negotiation(options.find, options.names, (reply) => socket.write(reply));
@@ -40,7 +43,6 @@ export class Connection {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.closed = promise;
     socket.on('error', () => this.#break());
-    socket.on('data', (chunk: Buffer) => this.#receive(chunk));
     socket.once('close', () => {
       clearTimeout(this.#timer);
       this.#transmission?.close();
@@ -61,6 +63,7 @@ export class Connection {
     if (this.#ending) return;
     this.#input.push(chunk);
     if (!this.#blocked) this.#advance();
+    this.#input.keep();
   }
 
   #advance(): void {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { stat } from 'node:fs/promises';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -6,7 +7,7 @@ import fc from 'fast-check';
 import { COMMAND } from './protocol/numbers.ts';
 import { NbdClient } from './testing/client.ts';
 import { serveMemory } from './testing/fixture.ts';
-import { requestBytes } from './testing/wire.ts';
+import { requestBytes, writeBytes } from './testing/wire.ts';
 
 const SOAK = process.env.AENV_SOAK === '1';
 const MIB = 1024 * 1024;
@@ -45,6 +46,26 @@ test('a client that sends half of its writes holds no more than the budget, and 
   await Promise.all(clients.map(({ closed }) => closed));
   await delay(20);
   assert.equal(exported.budget.used, 0);
+});
+
+test('bytes of one client never become those of another, wherever their requests are cut', async (t) => {
+  const { path, volume } = await serveMemory(t);
+  await using idle = await NbdClient.connect(path);
+  const clients = await Promise.all([1, 2, 3].map(() => NbdClient.connect(path)));
+  const streams = clients.map((_, at) => writeBytes(at * 8192, Buffer.alloc(8192, at + 1), 1n));
+  const answers = clients.map(({ socket }) => once(socket.removeAllListeners('data'), 'data'));
+  for (let start = 0, end = 10; start < 8220; start = end, end += 1009) {
+    for (const [at, { socket }] of clients.entries()) {
+      socket.write(streams[at]?.subarray(start, end) ?? '');
+      await idle.read(0, 512);
+    }
+  }
+  await Promise.all(answers);
+  for (const at of clients.keys()) {
+    assert.ok(volume.data.subarray(at * 8192, (at + 1) * 8192).equals(Buffer.alloc(8192, at + 1)), `client ${at}`);
+  }
+  for (const { socket } of clients) socket.destroy();
+  await Promise.all(clients.map(({ closed }) => closed));
 });
 
 test('one request may be larger than the budget, so that none waits for ever', async (t) => {

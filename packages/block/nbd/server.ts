@@ -30,7 +30,7 @@ export class NbdServer {
 
   private constructor(options: NbdServerOptions) {
     this.#options = options;
-    this.#server = createServer({ noDelay: true }, (socket) => {
+    this.#server = createServer({ pauseOnConnect: true }, (socket) => {
       if (this.#connections.size >= MAX_CONNECTIONS) return void socket.destroy();
       const { export: target, pool, log } = options;
       const connection = new Connection(socket, {

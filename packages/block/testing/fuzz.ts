@@ -75,4 +75,5 @@ export async function fuzz({ times, kept = [], memory, attempt }: FuzzOptions): 
     if (seed % LOOK_EVERY === 0) look(seed);
   }
   look(seed);
+  if (soak) console.log(`# ${seed - first} inputs`);
 }

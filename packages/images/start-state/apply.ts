@@ -75,9 +75,13 @@ async function openToAll<N extends AnyNode>(files: RootFiles<N>): Promise<void> 
   await openFolders(files, local);
 }
 
-async function openFolders<N extends AnyNode>(files: RootFiles<N>, folder: N): Promise<void> {
-  await files.setMode(folder, 0o777);
-  for await (const [, node] of files.entries(folder)) if (node.kind === 'folder') await openFolders(files, node);
+async function openFolders<N extends AnyNode>(files: RootFiles<N>, top: N): Promise<void> {
+  const found = new Set([top]);
+  // What is added meanwhile is gone through as well.
+  for (const folder of found) {
+    await files.setMode(folder, 0o777);
+    for await (const [, node] of files.entries(folder)) if (node.kind === 'folder') found.add(node);
+  }
 }
 
 /**

@@ -21,7 +21,10 @@ export interface RootFiles<N extends { readonly kind: NodeKind }> {
   find(path: string): Later<N | undefined>;
   /** The folder of a path, made with all above it (0755, owned by root) where missing. */
   makeFolder(path: string): Later<N>;
-  /** Names of a folder without `.` and `..`. */
+  /**
+   * Names of a folder without `.` and `..`. A file that is met twice is the same object: in a file system that is damaged a
+   * folder may be found below itself.
+   */
   entries(folder: N): Iterable<readonly [string, N]> | AsyncIterable<readonly [string, N]>;
   /** Whether a folder is another one, or below it. */
   isInside(folder: N, outer: N): Later<boolean>;

@@ -2,7 +2,8 @@ const NOTHING = Buffer.alloc(0);
 
 /**
  * Bytes that have come in and are not used yet. What lies within one chunk of the socket is handed out as a view of it,
- * uncopied. Whoever pushes takes out what can be taken before the next push, so few chunks wait at any time.
+ * uncopied. Whoever pushes takes out what can be taken before the next push, so few chunks wait at any time; where chunks
+ * are only lent, it then keeps what is left over.
  */
 export class Input {
   #head: Buffer = NOTHING;
@@ -14,10 +15,19 @@ export class Input {
     return this.#length;
   }
 
+  /** @param chunk must stay as it is until it is used up, or `keep` is called */
   push(chunk: Buffer): void {
     if (this.#head.length === 0) this.#head = chunk;
     else this.#rest.push(chunk);
     this.#length += chunk.length;
+  }
+
+  /** What was pushed and is not used up is copied: its chunk may be written over. */
+  keep(): void {
+    // Those before the last one were kept when it was pushed.
+    const last = this.#rest.pop();
+    if (last !== undefined) this.#rest.push(Buffer.from(last));
+    else if (this.#head.length > 0) this.#head = Buffer.from(this.#head);
   }
 
   /**

@@ -1,5 +1,13 @@
-/** Reply buffers of all connections of a thread; used ones are kept, since making large ones costs more than filling them. */
+/**
+ * As much as a unix socket holds (net.core.wmem_default of unix(7)): the requests that a client has made meanwhile come with
+ * one call of the host, and are answered with one.
+ */
+const INCOMING = 256 * 1024;
+
+/** Buffers of all connections of a thread; used ones are kept, since making large ones costs more than filling them. */
 export class BufferPool {
+  /** What a socket has is read into this, and used or copied before the next one is read. */
+  readonly incoming = Buffer.allocUnsafeSlow(INCOMING);
   readonly #keepBytes: number;
   readonly #free = new Map<number, Buffer[]>();
   #kept = 0;
@@ -9,7 +17,7 @@ export class BufferPool {
     this.#keepBytes = keepBytes;
   }
 
-  /** A buffer of at least so many bytes, a power of two, with whatever it held before in it. */
+  /** A buffer for replies, of at least so many bytes, a power of two, with whatever it held before in it. */
   take(bytes: number): Buffer {
     const size = sizeClass(bytes);
     const buffer = this.#free.get(size)?.pop();

@@ -153,8 +153,10 @@ export class Transmission {
     } else {
       // In the order in which they came, since sectors may be shared with writes before.
       this.#applyWrites();
+      // It may have to wait, and its bytes are only lent.
+      const own = Buffer.from(data);
       this.#later(request, cost, async () => {
-        await writeAnywhere(volume, data, request.offset);
+        await writeAnywhere(volume, own, request.offset);
         await this.#force(request);
       });
     }

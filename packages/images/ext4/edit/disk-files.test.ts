@@ -6,6 +6,7 @@ import { damaged, fuzz, randomOf } from '@aenv/block/testing/fuzz.ts';
 import { prepareRoot } from '../../start-state/prepare.ts';
 import { fsck, type TestFile } from '../../testing/ext4.ts';
 import { debugfs, foreignDisk, withDisk, writeFiles } from '../../testing/foreign-disk.ts';
+import { crc32c, START } from '../format/checksum.ts';
 import { DiskFiles } from './disk-files.ts';
 
 const SIZE = 40 * 2 ** 20;
@@ -114,6 +115,17 @@ test('what is damaged, unusual or no file system is refused by name, and nothing
   const dirty = Buffer.from(sound);
   dirty.writeUInt32LE(dirty.readUInt32LE(1024 + 96) | 4, 1024 + 96);
   await assert.rejects(open(dirty), { ...invalid, message: /journal to be replayed/ });
+  for (const freeCount of [12, 16]) {
+    const miscounted = Buffer.from(sound);
+    miscounted.writeUInt32LE(0, 1024 + freeCount);
+    miscounted.writeUInt32LE(crc32c(START, miscounted.subarray(1024, 2044)), 2044);
+    await assert.rejects(open(miscounted), { ...invalid, message: /counts of its ext4/ });
+  }
+  // A folder that is found below itself, in two places.
+  const looped = Buffer.from(sound);
+  const inodeAt = (name: string) => looped.indexOf(`${String.fromCharCode(name.length)}\x02${name}`, 0, 'latin1') - 6;
+  for (const name of ['python', 'lib']) looped.copy(looped, inodeAt(name), inodeAt('local'), inodeAt('local') + 4);
+  await open(looped);
   // Structures that are read, each filled with what another reader might believe, then damaged in ways of all kinds.
   const read = new Set<number>();
   await open(sound, read);

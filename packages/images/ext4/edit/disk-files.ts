@@ -25,6 +25,8 @@ const ROOT: DiskNode = { ino: 2, kind: 'folder' };
 /** As many as the kernel follows in one path (path_resolution(7)). */
 const MAX_LINKS = 40;
 const MAX_DEPTH = 512;
+/** EXT4_LINK_MAX of the kernel. */
+const MOST_LINKS = 65_000;
 const TYPE_BITS = { file: 0o100000, folder: 0o040000, symlink: 0o120000 } as const;
 
 /** Where a path leads: `node` is what it means, and is missing where the last name is. */
@@ -45,6 +47,8 @@ export class DiskFiles implements RootFiles<DiskNode> {
   readonly #folders: FolderBlocks;
   readonly #contents: FileContents;
   readonly #geometry: DiskGeometry;
+  /** what was met by name: the same file is the same object */
+  readonly #nodes = new Map<number, DiskNode>([[ROOT.ino, ROOT]]);
 
   private constructor(edits: BlockEdits, geometry: DiskGeometry) {
     this.#edits = edits;
@@ -110,7 +114,7 @@ export class DiskFiles implements RootFiles<DiskNode> {
     await this.#writeWith(inode, attributes);
     const above = await this.#folder(parent);
     // 1 stands for more than can be counted.
-    if (above.links > 1) above.links++;
+    if (above.links > 1) above.links = above.links < MOST_LINKS ? above.links + 1 : 1;
     await this.#inodes.write(above);
     return node;
   }
@@ -255,9 +259,13 @@ export class DiskFiles implements RootFiles<DiskNode> {
   }
 
   async #node(ino: number): Promise<DiskNode> {
+    const known = this.#nodes.get(ino);
+    if (known !== undefined) return known;
     const { kind } = await this.#inodes.read(ino);
     // A socket, or damage: nothing that the start state has to do with.
-    return { ino, kind: kind ?? 'fifo' };
+    const node = { ino, kind: kind ?? 'fifo' } as const;
+    this.#nodes.set(ino, node);
+    return node;
   }
 
   async #folder({ ino }: DiskNode): Promise<InodeRecord> {

@@ -102,7 +102,7 @@ export class Groups {
         }
         this.#checksum(descriptor, FIELD.inodeChecksum, bitmap.subarray(0, inodesPerGroup / 8));
       });
-      await this.#superblock((sb) => sb.writeUInt32LE(sb.readUInt32LE(16) - 1, 16));
+      await this.#superblock((sb) => sb.writeUInt32LE(counted(sb.readUInt32LE(16) - 1), 16));
       return group * inodesPerGroup + index + 1;
     }
     throw new AenvError('image_invalid', 'the image is block layers without a free inode');
@@ -127,7 +127,7 @@ export class Groups {
       this.#checksum(descriptor, FIELD.blockChecksum, bitmap.subarray(0, this.#geometry.blocksPerGroup / 8));
     });
     await this.#superblock((sb) => {
-      const free = sb.readUInt32LE(12) + sb.readUInt32LE(344) * 2 ** 32 + change;
+      const free = counted(sb.readUInt32LE(12) + sb.readUInt32LE(344) * 2 ** 32 + change);
       sb.writeUInt32LE(free % 2 ** 32, 12);
       sb.writeUInt32LE(Math.floor(free / 2 ** 32), 344);
     });
@@ -210,12 +210,16 @@ export class Groups {
   }
 
   #add(descriptor: Buffer, field: Field, change: number): void {
-    const value = this.#count(descriptor, field) + change;
-    if (value < 0) throw invalid('the counts of its ext4 are damaged');
-    this.#set(descriptor, field, value);
+    this.#set(descriptor, field, counted(this.#count(descriptor, field) + change));
   }
 
   #checksum(descriptor: Buffer, field: Field, bitmap: Buffer): void {
     if (this.#geometry.checksums === 'crc32c') this.#set(descriptor, field, crc32c(this.#geometry.seed, bitmap));
   }
+}
+
+/** @throws AenvError `image_invalid` when there was less than nothing */
+function counted(value: number): number {
+  if (value < 0) throw invalid('the counts of its ext4 are damaged');
+  return value;
 }
