@@ -26,7 +26,7 @@ export const boot: Measurement = {
     await using guest = await BareGuest.create(bench.host);
     const envdBoot = async (): Promise<EnvdBoot> => {
       await using sandbox = await createSandbox(daemon);
-      const { vm, settle } = sandbox.phases;
+      const { vm, settle } = await sandbox.phases();
       if (vm === undefined || settle === undefined) throw new Error('the daemon does not tell how long a boot took');
       return { envd: vm - settle, marks: await guestMarks(daemon, sandbox.id) };
     };

@@ -1,6 +1,6 @@
 import type { Measurement } from '../measurement.ts';
 import { seriesRow } from '../report/rows.ts';
-import { median, round } from '../sampling/statistics.ts';
+import { PhaseSeries } from '../sampling/phases.ts';
 import { openDaemon } from '../sandboxes/daemon.ts';
 import { createSandbox } from '../sandboxes/sandbox.ts';
 
@@ -15,22 +15,22 @@ export const lifecycle: Measurement = {
     await using daemon = await openDaemon();
     const create: number[] = [];
     const remove: number[] = [];
-    const phases = new Map<string, number[]>();
+    const phases = new PhaseSeries();
     const rounds = bench.rounds(ROUNDS);
     for (let number = 0; number <= rounds; number++) {
       bench.signal.throwIfAborted();
       await using sandbox = await createSandbox(daemon);
+      const parts = await sandbox.phases();
       const removeMs = await sandbox.kill();
       // The first one fills caches.
       if (number === 0) continue;
       create.push(sandbox.createMs);
       remove.push(removeMs);
-      for (const [phase, ms] of Object.entries(sandbox.phases)) phases.set(phase, [...(phases.get(phase) ?? []), ms]);
+      phases.add(parts);
       bench.say(`${number}/${rounds}: create ${sandbox.createMs.toFixed(0)} ms, delete ${removeMs.toFixed(0)} ms`);
     }
-    const medians = Object.fromEntries([...phases].map(([phase, samples]) => [phase, round(median(samples))]));
     return [
-      seriesRow('lifecycle/create', create, 'ms', undefined, { phases: medians }),
+      seriesRow('lifecycle/create', create, 'ms', undefined, { phases: phases.medians() }),
       seriesRow('lifecycle/delete', remove, 'ms'),
     ];
   },

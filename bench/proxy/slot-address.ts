@@ -25,7 +25,8 @@ export async function slotAddress(sandboxId: string): Promise<string> {
   return address;
 }
 
-async function vmProcess(sandboxId: string): Promise<string> {
+/** pid of the VM of a sandbox. @throws Error when there is none */
+export async function vmProcess(sandboxId: string): Promise<string> {
   for (const pid of await readdir('/proc')) {
     if (!/^\d+$/.test(pid)) continue;
     const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');

@@ -10,6 +10,26 @@ export interface CommandRun {
   readonly stdout: string;
 }
 
+/** Where an envd is asked, as root. */
+export interface EnvdPlace {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string | number>>;
+  /** false: a connection for each call */
+  readonly agent?: false;
+}
+
+function envdOf(daemon: TestDaemon, sandbox: Pick<BenchSandbox, 'id' | 'accessToken'>): EnvdPlace {
+  return {
+    url: daemon.url,
+    headers: {
+      'e2b-sandbox-id': sandbox.id,
+      'e2b-sandbox-port': ENVD_PORT,
+      'x-access-token': sandbox.accessToken,
+      authorization: `Basic ${Buffer.from('root:').toString('base64')}`,
+    },
+  };
+}
+
 /** A flag byte and the length of the message (Connect protocol, "streaming RPCs"). */
 const ENVELOPE = 5;
 
@@ -18,19 +38,24 @@ const ENVELOPE = 5;
  * so that no client library is part of the time.
  * @throws Error when it prints nothing or does not exit with 0
  */
-export async function runCommand(
+export function runCommand(
   daemon: TestDaemon,
-  sandbox: BenchSandbox,
+  sandbox: Pick<BenchSandbox, 'id' | 'accessToken'>,
   cmd: string,
   args: readonly string[],
 ): Promise<CommandRun> {
+  return runCommandAt(envdOf(daemon, sandbox), cmd, args);
+}
+
+/** The same at any address. */
+export async function runCommandAt(envd: EnvdPlace, cmd: string, args: readonly string[]): Promise<CommandRun> {
   const message = Buffer.from(JSON.stringify({ process: { cmd, args } }));
   const envelope = Buffer.alloc(ENVELOPE);
   envelope.writeUInt32BE(message.length, 1);
   const body = Buffer.concat([envelope, message]);
   const headers = { 'content-type': 'application/connect+json', 'connect-protocol-version': '1' };
   const begin = performance.now();
-  const answer = await send(daemon, sandbox, '/process.Process/Start', body, headers);
+  const answer = await send(envd, '/process.Process/Start', body, headers);
   if (answer.statusCode !== 200) throw new Error(`Start was answered with ${answer.statusCode}`);
 
   let firstByteMs: number | undefined;
@@ -73,31 +98,24 @@ export async function uploadProgram(
   data: Uint8Array,
 ): Promise<void> {
   const target = `/files?${new URLSearchParams({ path, username: 'root' })}`;
-  const answer = await send(daemon, sandbox, target, data, { 'content-type': 'application/octet-stream' });
+  const answer = await send(envdOf(daemon, sandbox), target, data, { 'content-type': 'application/octet-stream' });
   answer.resume();
   if (answer.statusCode !== 200) throw new Error(`the upload of ${path} was answered with ${answer.statusCode}`);
   await runCommand(daemon, sandbox, '/bin/sh', ['-c', `chmod 0755 ${path} && echo done`]);
 }
 
 function send(
-  daemon: TestDaemon,
-  sandbox: BenchSandbox,
+  envd: EnvdPlace,
   path: string,
   body: Uint8Array,
   headers: Readonly<Record<string, string>>,
 ): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  const call = request(`${daemon.url}${path}`, {
+  const call = request(`${envd.url}${path}`, {
     method: 'POST',
     timeout: 60_000,
-    headers: {
-      ...headers,
-      'content-length': body.length,
-      'e2b-sandbox-id': sandbox.id,
-      'e2b-sandbox-port': ENVD_PORT,
-      'x-access-token': sandbox.accessToken,
-      authorization: `Basic ${Buffer.from('root:').toString('base64')}`,
-    },
+    ...(envd.agent === undefined ? {} : { agent: envd.agent }),
+    headers: { ...envd.headers, ...headers, 'content-length': body.length },
   });
   call.once('response', resolve);
   call.once('error', reject);

@@ -8,7 +8,7 @@ export interface BenchSandbox extends AsyncDisposable {
   /** request to create to its answer, `ms` */
   readonly createMs: number;
   /** `ms` of the parts of the start, by the daemon's log */
-  readonly phases: Readonly<Record<string, number>>;
+  phases(): Promise<Readonly<Record<string, number>>>;
   /** @returns request to delete to its answer, `ms` */
   kill(): Promise<number>;
 }
@@ -35,7 +35,7 @@ export async function createSandbox(daemon: TestDaemon): Promise<BenchSandbox> {
     id,
     accessToken,
     createMs,
-    phases: await phasesOf(daemon, id),
+    phases: () => msOf(daemon, 'sandbox running', id),
     kill,
     async [Symbol.asyncDispose]() {
       if (!gone) await kill();
@@ -43,16 +43,33 @@ export async function createSandbox(daemon: TestDaemon): Promise<BenchSandbox> {
   };
 }
 
-/** The log line is written before the answer goes out, but through another file descriptor. */
-async function phasesOf(daemon: TestDaemon, id: string): Promise<Readonly<Record<string, number>>> {
-  let phases: Readonly<Record<string, number>> | undefined;
+/**
+ * The `ms` of the newest line of the daemon's log that has this message and is about this sandbox. It is written before
+ * the answer goes out, but through another file descriptor.
+ */
+export async function msOf(
+  daemon: TestDaemon,
+  message: string,
+  sandboxId: string,
+): Promise<Readonly<Record<string, number>>> {
+  return (await logLine(daemon, message, sandboxId)).ms;
+}
+
+export interface LogLine {
+  readonly ms: Readonly<Record<string, number>>;
+  readonly bytes?: number;
+}
+
+/** @param from how many such lines are older than the one that is meant */
+export async function logLine(daemon: TestDaemon, message: string, sandboxId: string, from = 0): Promise<LogLine> {
+  let found: LogLine | undefined;
   const look = async () => {
-    const line = (await daemon.log())
-      .split('\n')
-      .find((candidate) => candidate.includes('sandbox running') && candidate.includes(id));
-    phases = line === undefined ? undefined : (JSON.parse(line) as { ms?: Record<string, number> }).ms;
-    return phases !== undefined;
+    const lines = (await daemon.log()).split('\n').filter((line) => line.includes(message) && line.includes(sandboxId));
+    const line = lines[from];
+    found = line === undefined ? undefined : (JSON.parse(line) as LogLine);
+    return found !== undefined;
   };
-  await until(look, { timeoutMs: 5_000, what: `the log tells how ${id} was started` });
-  return phases ?? {};
+  await until(look, { timeoutMs: 5_000, what: `the log tells '${message}' of ${sandboxId}` });
+  if (found === undefined) throw new Error('unreachable');
+  return found;
 }

@@ -43,6 +43,7 @@ import { BASE } from '../templates/base.ts';
 import { Builds } from '../templates/builds/builds.ts';
 import { BUILTINS } from '../templates/builtin/builtins.ts';
 import { localLayers } from '../templates/layers.ts';
+import { useGuestOverTcp } from '../templates/machine/use-guest.ts';
 import { registerBuiltin } from '../templates/register.ts';
 import { Templates } from '../templates/service.ts';
 import { filesOfAssets, filesOfTemplate, layersOf, loadAssets } from './assets.ts';
@@ -184,7 +185,7 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   const places = { driver: vms.driver, vmDir: folders.vms, serialLogs };
   const parts = { slots: network.pool, volumes, checkpoints, vmParts: vms.parts };
   const restoring = { ...parts, restoreVm: createRestoreVm(places), connectEnvd: envdOverTcp(clock) };
-  const warm = createWarmPool({ ...restoring, config, serialLogs, clock, log, metrics });
+  const warm = createWarmPool({ ...restoring, useGuest: useGuestOverTcp, config, serialLogs, clock, log, metrics });
   taken.add(() => warm.close());
   const launch = createLaunch({
     ...{ ...restoring, warm },

@@ -76,7 +76,8 @@ export function createStartPoints(options: StartPointsOptions): StartPoints {
   return {
     async of(template) {
       const id = config.templates.capture ? await machines.of(template) : undefined;
-      if (id !== undefined) return { kind: 'checkpoint', id, event: 'create' };
+      const quiet = template.start.startCommand === undefined && template.start.ready === undefined;
+      if (id !== undefined) return { kind: 'checkpoint', id, event: 'create', quiet };
       return { kind: 'disk', disk: { kind: 'layers', layers: diskLayers(template.source) } };
     },
     idsOf: (templates) => templates.map((template) => machines.idOf(template)),

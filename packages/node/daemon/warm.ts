@@ -39,5 +39,5 @@ export function createWarmPool(options: WarmOptions): WarmPool {
 export function wantWarm(pool: WarmPool, template: Template, from: StartPoint): void {
   if (from.kind !== 'checkpoint') return;
   const { cpuCount, memoryMb, diskSizeMb } = template;
-  pool.want({ checkpoint: from.id, cpuCount, memoryMb, diskSizeMb });
+  pool.want({ checkpoint: from.id, quiet: from.quiet === true, cpuCount, memoryMb, diskSizeMb });
 }

@@ -12,9 +12,17 @@ import type {
 } from '../sandboxes/checkpoints/contract.ts';
 import type { AttachedDrive } from '../sandboxes/drives/contract.ts';
 import { type LifecycleFaults, noLifecycleFaults } from '../sandboxes/faults.ts';
+import { Stopwatch } from '../sandboxes/launch/phases.ts';
 import type { CapturedGuests } from '../sandboxes/restoring/captured-guests.ts';
 import type { CheckpointRef } from '../store/sandbox-record.ts';
-import type { BootArtefact, CommitOptions, HostFacts, SnapshotManifest, SnapshotRepository } from './contract.ts';
+import type {
+  BootArtefact,
+  CommitOptions,
+  HostFacts,
+  SnapshotDraft,
+  SnapshotManifest,
+  SnapshotRepository,
+} from './contract.ts';
 import type { DiskSpace } from './disk-space.ts';
 import {
   checkpointOf,
@@ -27,6 +35,7 @@ import {
 } from './disks/disk-state.ts';
 import { LayerSums } from './disks/layer-sums.ts';
 import { Merges } from './merges.ts';
+import { StandStills } from './stand-stills.ts';
 
 export interface CheckpointsOptions {
   readonly repository: SnapshotRepository;
@@ -47,15 +56,25 @@ const MARGIN_BYTES = 16 * MIB;
 /** Share of the memory above which a delta that was kept is merged into its base afterwards. */
 const LARGE_DELTA = 0.25;
 
+type Disks = ReturnType<typeof disksOf>;
+
+interface Taking {
+  readonly disks: Disks;
+  readonly draft: SnapshotDraft;
+  readonly undo: Rollback;
+  readonly stopwatch: Stopwatch;
+}
+
 /** Checkpoints in the repository of this node, their disks as snapshots of the block room. */
 export class NodeCheckpoints implements Checkpoints {
   readonly #options: CheckpointsOptions;
   readonly #sums = new LayerSums();
   readonly #merges: Merges;
+  readonly #standStills = new StandStills();
 
   constructor(options: CheckpointsOptions) {
     this.#options = options;
-    this.#merges = new Merges(options);
+    this.#merges = new Merges({ ...options, pace: () => this.#standStills.none() });
   }
 
   /**
@@ -64,9 +83,10 @@ export class NodeCheckpoints implements Checkpoints {
    */
   async capture(request: CaptureRequest): Promise<Captured> {
     if (request.memory === false) return await this.#captureDisk(request);
-    const { repository, volumes, space, faults = noLifecycleFaults } = this.#options;
-    const { id, kind, machine, memoryMb, then } = request;
+    const { repository, space } = this.#options;
+    const { id, kind, machine, memoryMb } = request;
     const { vm } = machine;
+    const stopwatch = new Stopwatch();
     const disks = disksOf(id, machine);
     const memoryBytes = Math.min(memoryMb * MIB, await vm.privateBytes());
     // A base of its own is a file as large as the memory, beside the pages that it is made of.
@@ -75,27 +95,40 @@ export class NodeCheckpoints implements Checkpoints {
     await using undo = new Rollback();
     await using draft = await repository.begin({ id, memoryBase: vm.record.memoryBase, memoryMb });
     await allEnded(disks.map((disk) => disk.volume.prepareSnapshot()));
-    await this.#options.guests.freeze(machine.address, request.envd.hostSecret);
-    await vm.pause();
+    stopwatch.note('prepare', stopwatch.read().total ?? 0);
+    const take = () => this.#take(request, { disks, draft, undo, stopwatch });
+    const taken = await stopwatch.time('still', () => this.#standStills.during(take));
+    const { memory, deviceState } = await stopwatch.time('durable', async () => {
+      await allEnded(taken.map(({ durable }) => durable));
+      // What is kept for long tells what must be in the files that have no checksums.
+      const files = kind === 'snapshot' ? await this.#sumsOf(disks.map(({ name }) => name)) : undefined;
+      return await draft.commit(this.#facts(request, files), commitOptions(request));
+    });
+    undo.keep();
+    if (isWorthMerging(kind, memory)) this.#merges.add(id, memoryMb * MIB);
+    return { bytes: deviceState.sizeBytes + (memory.delta?.sizeBytes ?? memoryBytes), ms: stopwatch.read() };
+  }
+
+  /** The part for which the programs of the guest stand still. */
+  async #take({ kind, machine, envd, then }: CaptureRequest, { disks, draft, undo, stopwatch }: Taking) {
+    const { volumes, guests, faults = noLifecycleFaults } = this.#options;
+    const { vm, address } = machine;
+    await stopwatch.time('freeze', () => guests.freeze(address, envd.hostSecret));
+    await stopwatch.time('stop', () => vm.pause());
     for (const { name } of disks) undo.add(() => volumes.removeSnapshot(name));
     await faults.hit(`${kind}.machine_stopped`);
-    await vm.capture(draft);
+    await stopwatch.time('memory', () => vm.capture(draft));
     await faults.hit(`${kind}.memory_captured`);
-    const taken = await allEnded(disks.map((disk) => disk.volume.snapshot(disk.name)));
+    const taken = await stopwatch.time('disk', () => allEnded(disks.map(({ name, volume }) => volume.snapshot(name))));
     await faults.hit(`${kind}.disk_taken`);
-    if (then === 'go_on') await this.goOn(machine, request.envd.hostSecret);
-    await allEnded(taken.map(({ durable }) => durable));
-    // What is kept for long tells what must be in the files that have no checksums.
-    const files = request.kind === 'snapshot' ? await this.#sumsOf(disks.map(({ name }) => name)) : undefined;
-    const { memory, deviceState } = await draft.commit(this.#facts(request, files), commitOptions(request));
-    undo.keep();
-    if (isWorthMerging(request.kind, memory)) this.#merges.add(id, memoryMb * MIB);
-    return { bytes: deviceState.sizeBytes + (memory.delta?.sizeBytes ?? memoryBytes) };
+    if (then === 'go_on') await stopwatch.time('release', () => this.goOn(machine, envd.hostSecret));
+    return taken;
   }
 
   /** What the guest writes between the two steps is on the disk or not, as after a power cut: its file system copes. */
   async #captureDisk({ id, machine, envd, then }: CaptureRequest): Promise<Captured> {
     const { guests, volumes } = this.#options;
+    const stopwatch = new Stopwatch();
     const { vm, address } = machine;
     const disks = disksOf(id, machine);
     await using undo = new Rollback();
@@ -107,7 +140,7 @@ export class NodeCheckpoints implements Checkpoints {
     if (then === 'go_on') await this.goOn(machine, envd.hostSecret);
     await allEnded(taken.map(({ durable }) => durable));
     undo.keep();
-    return { bytes: 0 };
+    return { bytes: 0, ms: stopwatch.read() };
   }
 
   disksOf(id: string, drives: readonly AttachedDrive[]): KeptDisks {

@@ -6,6 +6,8 @@ import type { DiskSpace } from './disk-space.ts';
 export interface MergesOptions {
   readonly repository: Pick<SnapshotRepository, 'mergeDelta'>;
   readonly space: Pick<DiskSpace, 'reserve'>;
+  /** is waited for before each part */
+  readonly pace: () => Promise<void>;
   readonly log: Logger;
 }
 
@@ -41,12 +43,12 @@ export class Merges {
   }
 
   async #run(): Promise<void> {
-    const { repository, space, log } = this.#options;
+    const { repository, space, pace, log } = this.#options;
     for (const [id, bytes] of this.#waiting) {
       this.#waiting.delete(id);
       try {
         using _room = await space.reserve(bytes, 'a memory base');
-        await repository.mergeDelta(id);
+        await repository.mergeDelta(id, pace);
       } catch (error) {
         // It was started, and so removed, before its turn came.
         if (error instanceof AenvError && error.code === 'snapshot_not_found') continue;

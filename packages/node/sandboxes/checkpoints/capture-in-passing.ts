@@ -1,6 +1,6 @@
 import type { Ending } from '../ending.ts';
 import type { LiveSandbox } from '../live/live-sandbox.ts';
-import type { CaptureRequest, Checkpoints } from './contract.ts';
+import type { Captured, CaptureRequest, Checkpoints } from './contract.ts';
 
 export interface CapturingParts {
   readonly checkpoints: Pick<Checkpoints, 'capture' | 'goOn'>;
@@ -17,9 +17,9 @@ export async function captureInPassing(
   { checkpoints, ending }: CapturingParts,
   source: LiveSandbox,
   request: CaptureRequest,
-): Promise<void> {
+): Promise<Captured> {
   try {
-    await checkpoints.capture(request);
+    return await checkpoints.capture(request);
   } catch (error) {
     if (source.lifecycle.state === 'running') {
       await checkpoints.goOn(request.machine, source.record.hostSecret).catch(async (reason: unknown) => {

@@ -2,6 +2,7 @@ import type { BlockDevice, DiskOrigin } from '@aenv/block/contract.ts';
 import type { MicroVm, VmImage } from '@aenv/vmm/contract/micro-vm.ts';
 import type { BootArtefact } from '../../snapshots/contract.ts';
 import type { AttachedDrive, DriveStart, MachineDrive } from '../drives/contract.ts';
+import type { Phases } from '../launch/phases.ts';
 
 /** What a guest was booted from: its kernel is in its memory, its tools drive must stay the same, byte for byte. */
 export interface BootParts {
@@ -59,6 +60,11 @@ export interface OpenCheckpoint {
 export interface Captured {
   /** what it takes on the disk, without what it shares with others */
   readonly bytes: number;
+  /**
+   * How long it took, `still` being the time for which the programs of the guest stood still: `freeze`, `stop`, `memory`,
+   * `disk` and, where it goes on, `release`. `prepare` comes before it, `durable` after it.
+   */
+  readonly ms: Phases;
 }
 
 /** The disks of a sandbox as they were kept. */

@@ -3,7 +3,7 @@ import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { SandboxRecord } from '../../store/sandbox-record.ts';
 import { captureInPassing } from '../checkpoints/capture-in-passing.ts';
-import type { Checkpoints } from '../checkpoints/contract.ts';
+import type { Captured, Checkpoints } from '../checkpoints/contract.ts';
 import type { Fork, ForkOptions } from '../contract.ts';
 import type { Ending } from '../ending.ts';
 import { type LifecycleFaults, noLifecycleFaults } from '../faults.ts';
@@ -48,8 +48,7 @@ export class Forking {
     const { checkpoints, clock, limits, log, faults = noLifecycleFaults } = this.#options;
     const id = newCheckpointId();
     const begin = clock.now();
-    const parent = await source.exclusive(() => this.#capture(source, id, count));
-    const captureMs = clock.now() - begin;
+    const { parent, captured } = await source.exclusive(() => this.#capture(source, id, count));
     try {
       await faults.hit('fork.captured');
       const forks: Fork[] = [];
@@ -63,7 +62,12 @@ export class Forking {
       };
       await Promise.all(Array.from({ length: Math.min(count, limits.maxConcurrentStarts) }, worker));
       const failed = forks.filter((fork) => 'error' in fork).length;
-      log.info('sandbox forked', { sandboxId: source.id, count, failed, captureMs, ms: clock.now() - begin });
+      log.info('sandbox forked', {
+        sandboxId: source.id,
+        count,
+        failed,
+        ms: { ...captured.ms, total: clock.now() - begin },
+      });
       return forks;
     } finally {
       await checkpoints.remove(id).catch((error: unknown) => {
@@ -74,7 +78,11 @@ export class Forking {
   }
 
   /** @returns the source as it was when it was captured */
-  async #capture(source: LiveSandbox, id: string, count: number): Promise<SandboxRecord> {
+  async #capture(
+    source: LiveSandbox,
+    id: string,
+    count: number,
+  ): Promise<{ readonly parent: SandboxRecord; readonly captured: Captured }> {
     const { requireRunning, admit } = this.#options;
     requireRunning(source);
     const { record } = source;
@@ -82,8 +90,8 @@ export class Forking {
     admit(record.memoryMb);
     const request = captureOf(source, machineOf(source), id, 'fork', 'go_on');
     // Several share what was captured; the memory of one alone need not become a file of its own.
-    await captureInPassing(this.#options, source, { ...request, shared: count > 1 });
-    return record;
+    const captured = await captureInPassing(this.#options, source, { ...request, shared: count > 1 });
+    return { parent: record, captured };
   }
 
   /** Its environment is in its memory; all that names it or lets somebody in is new. */

@@ -59,7 +59,13 @@ export interface LaunchOptions {
 /** What a start begins with: a disk that is booted, or a captured machine that is continued. */
 export type StartPoint =
   | { readonly kind: 'disk'; readonly disk: DiskOrigin; readonly drives?: readonly DriveStart[] }
-  | { readonly kind: 'checkpoint'; readonly id: string; readonly event: RestoreEvent };
+  | {
+      readonly kind: 'checkpoint';
+      readonly id: string;
+      readonly event: RestoreEvent;
+      /** whether nothing of a user ran when it was captured; absent: something may have */
+      readonly quiet?: boolean;
+    };
 
 export interface LaunchRequest {
   readonly sandboxId: string;
@@ -162,7 +168,13 @@ async function takeWarm(
   // Its slot lets it out; for one that must not get out, another slot is taken.
   if (from.event !== 'create' || !request.internet) return undefined;
   const { cpuCount, memoryMb, diskSizeMb, resources } = request;
-  const standing = options.warm?.take({ checkpoint: from.id, cpuCount, memoryMb, diskSizeMb });
+  const standing = options.warm?.take({
+    checkpoint: from.id,
+    quiet: from.quiet === true,
+    cpuCount,
+    memoryMb,
+    diskSizeMb,
+  });
   if (standing === undefined) return undefined;
   try {
     await standing.vm.resume();

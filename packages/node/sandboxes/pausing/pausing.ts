@@ -7,6 +7,7 @@ import type { CaptureRequest, Checkpoints, Machine } from '../checkpoints/contra
 import type { Ending } from '../ending.ts';
 import { type LifecycleFaults, noLifecycleFaults } from '../faults.ts';
 import { newCheckpointId } from '../identity.ts';
+import type { Phases } from '../launch/phases.ts';
 import type { LiveSandbox } from '../live/live-sandbox.ts';
 import type { LiveSandboxes } from '../live/live-sandboxes.ts';
 import type { SandboxMetrics } from '../metrics.ts';
@@ -65,10 +66,12 @@ export class Pausing {
     sandboxes.withdraw(live);
     observer.ending(live.id);
     metrics.observeStates(sandboxes);
+    let ms: Phases;
     try {
       await faults.hit('pause.row_pausing');
       const request = captureOf(live, machine, checkpoint.id, 'pause', 'stay_paused');
       const captured = await checkpoints.capture({ ...request, memory });
+      ms = captured.ms;
       await faults.hit('pause.durable');
       if (stateOf(live) !== 'pausing') throw vmDied(live);
       const kept = { ...checkpoint, bytes: captured.bytes + (await diskBytes(machine)) };
@@ -82,7 +85,8 @@ export class Pausing {
     await this.#letGo(live);
     await faults.hit('pause.released');
     metrics.observeStates(sandboxes);
-    log.info('sandbox paused', { sandboxId: live.id, memory, ms: clock.now() - begin });
+    const { bytes: kept } = live.record.checkpoint ?? checkpoint;
+    log.info('sandbox paused', { sandboxId: live.id, memory, bytes: kept, ms: { ...ms, total: clock.now() - begin } });
   }
 
   /** It was to come back, and stays paused instead. */

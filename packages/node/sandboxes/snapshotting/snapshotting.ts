@@ -55,7 +55,8 @@ export class Snapshotting {
     };
     const reference = referenceTo(snapshot, namespace);
     const request = captureOf(source, machineOf(source), snapshot.checkpointId, 'snapshot', 'go_on');
-    await captureInPassing(this.#options, source, { ...request, names: name === undefined ? [] : [reference] });
+    const names = name === undefined ? [] : [reference];
+    const { bytes, ms } = await captureInPassing(this.#options, source, { ...request, names });
     try {
       snapshots.add(snapshot);
     } catch (error) {
@@ -63,7 +64,8 @@ export class Snapshotting {
       await checkpoints.remove(snapshot.checkpointId).catch(() => {});
       throw error;
     }
-    log.info('snapshot taken', { sandboxId: source.id, snapshot: reference, ms: clock.now() - begin });
+    const total = clock.now() - begin;
+    log.info('snapshot taken', { sandboxId: source.id, snapshot: reference, bytes, ms: { ...ms, total } });
     return snapshot;
   }
 }

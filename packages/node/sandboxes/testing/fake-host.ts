@@ -126,7 +126,7 @@ export class FakeHost implements LaunchOptions {
       const drives = machine.drives.map(({ drive }) => drive);
       this.checkpointsOnDisk.set(id, { hostSecret: envd.hostSecret, bootId: envd.bootId ?? '', drives });
       if (then === 'go_on') await machine.vm.resume();
-      return { bytes: this.privateBytes };
+      return { bytes: this.privateBytes, ms: {} };
     },
     disksOf: (id, drives) => {
       if (!this.checkpointsOnDisk.has(id)) throw new Error(`no checkpoint ${id}`);

@@ -9,6 +9,8 @@ import type { MachineDrive } from '../drives/contract.ts';
 export interface WarmKey {
   /** id of the captured machine that it goes on from */
   readonly checkpoint: string;
+  /** whether nothing of a user ran when it was captured */
+  readonly quiet: boolean;
   readonly cpuCount: number;
   readonly memoryMb: number;
   readonly diskSizeMb: number;

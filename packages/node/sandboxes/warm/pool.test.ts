@@ -8,7 +8,7 @@ import { ManualClock } from '../testing/manual-clock.ts';
 import { WarmPool, type WarmPoolOptions } from './pool.ts';
 import { prepareStanding } from './prepare.ts';
 
-const KEY = { checkpoint: 'base', cpuCount: 1, memoryMb: 512, diskSizeMb: 10_240 };
+const KEY = { checkpoint: 'base', quiet: false, cpuCount: 1, memoryMb: 512, diskSizeMb: 10_240 };
 
 /** A pool on a host in memory, which has a captured machine. */
 function setUp(change: Partial<WarmPoolOptions> = {}) {
@@ -16,17 +16,20 @@ function setUp(change: Partial<WarmPoolOptions> = {}) {
   for (const id of ['base', 'other', 'third'])
     host.checkpointsOnDisk.set(id, { hostSecret: 's', bootId: id, drives: [] });
   const clock = new ManualClock();
+  const useGuest = async () => void used.push(vms());
   const forgotten: string[] = [];
+  /** states of all machines whenever a guest was made use of */
+  const used: string[][] = [];
   const pool = new WarmPool({
     ...{ low: 1, high: 2, templates: 2, idleMs: 60_000, hasRoom: () => true, clock },
-    prepare: (key, signal) => prepareStanding(host, key, signal),
+    prepare: (key, signal) => prepareStanding(Object.assign(host, { useGuest }), key, signal),
     forget: async (incarnation) => void forgotten.push(incarnation),
     log: recordingLogger([]),
     metrics: silentMetrics,
     ...change,
   });
   const vms = () => [...host.vms.values()].map(({ state }) => state);
-  return { host, pool, forgotten, vms, pass: (ms: number) => pass(clock, ms) };
+  return { host, pool, forgotten, used, vms, pass: (ms: number) => pass(clock, ms) };
 }
 
 /** Moves time on, and lets what it set going come to its end. */
@@ -54,6 +57,17 @@ test('machines stand ready up to the high mark, are given away once, and more ar
   await Promise.all([first, second].map(({ resources }) => resources.run()));
   await pool.close();
   assert.deepEqual([...host.vms.keys(), ...host.volumesOnDisk, ...host.slotsInUse], []);
+});
+
+test('a machine in which nothing of a user runs does what clients do first, before it stands still; others do not', async () => {
+  const { pass, pool, used, vms } = setUp({ high: 1 });
+  pool.want(KEY);
+  await pass(3_000);
+  assert.deepEqual([used, vms()], [[], ['paused']]);
+  pool.want({ ...KEY, checkpoint: 'other', quiet: true });
+  await pass(3_000);
+  assert.deepEqual([used, vms()], [[['paused', 'running']], ['paused', 'paused']]);
+  await pool.close();
 });
 
 test('idle templates give back what they hold, the last used keeps the low mark; close gives back all', async () => {

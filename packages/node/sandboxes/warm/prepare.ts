@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
+import type { UseGuest } from '../../templates/machine/use-guest.ts';
 import type { Checkpoints } from '../checkpoints/contract.ts';
 import type { ConnectEnvd } from '../envd-client/envd-client.ts';
 import { newSecret, randomName } from '../identity.ts';
@@ -13,19 +14,21 @@ export interface PrepareOptions extends PartsOptions {
   readonly checkpoints: Pick<Checkpoints, 'open'>;
   readonly restoreVm: RestoreVm;
   readonly connectEnvd: ConnectEnvd;
+  readonly useGuest: UseGuest;
 }
 
 const ANSWER_MS = 30_000;
 
 /**
  * Continues a captured machine far enough that it answers within milliseconds later, and stops it again. It gets entropy
- * and a secret of its own, and no name; programs of the user stand still, as they were captured. All steps of a restore
- * come when it becomes a sandbox. Nothing is left when it throws.
+ * and a secret of its own, and no name; programs of the user stand still, as they were captured. Where there are none, it
+ * also does what clients do first: an emulator translates code when it runs for the first time, and what is captured is not
+ * translated. All steps of a restore come when it becomes a sandbox. Nothing is left when it throws.
  * @returns undefined for a machine that cannot stand ready: one with attached drives
  */
 export async function prepareStanding(
   options: PrepareOptions,
-  { checkpoint: id, ...shapeOf }: WarmKey,
+  { checkpoint: id, quiet, ...shapeOf }: WarmKey,
   signal: AbortSignal,
 ): Promise<Standing | undefined> {
   await using resources = new Rollback();
@@ -51,6 +54,11 @@ export async function prepareStanding(
     seed: randomBytes(32).toString('base64'),
   } as const;
   await envd.init(init, [checkpoint.hostSecret, secret], limit);
+  if (quiet) {
+    await envd.unfreeze(secret, 'create', limit);
+    await options.useGuest(slot.hostAddress, limit);
+    await envd.freeze(secret, limit);
+  }
   await vm.pause();
   return { vm, slot, volume, drives, boot, secret, resources: resources.keep() };
 }

@@ -184,11 +184,17 @@ class Repository implements SnapshotRepository {
     });
   }
 
-  async mergeDelta(id: string): Promise<void> {
+  async mergeDelta(id: string, pace?: () => Promise<void>): Promise<void> {
     await this.get(id);
     const endUse = this.#places.use(id);
     try {
-      const parts = { bases: this.#bases, faults: this.#options.faults, isRemoved: () => this.#places.isEnding(id) };
+      const isRemoved = () => this.#places.isEnding(id);
+      const parts = {
+        bases: this.#bases,
+        faults: this.#options.faults,
+        isRemoved,
+        ...(pace === undefined ? {} : { pace }),
+      };
       await this.#merges.run(id, async () => {
         const delta = await this.#lock.shared(() => mergeDelta(parts, this.#places.of(id), id));
         if (delta !== undefined) this.#places.supersede(id, delta);

@@ -1,41 +1,55 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import { readSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type MemorySink, PAGE_SIZE } from '../../contract/micro-vm.ts';
 import { type Mapping, mappingsOf } from './mapping.ts';
 import { privatePages } from './private-pages.ts';
 
 const CHUNK = 1024 * 1024;
+/** Bytes after which others get their turn: they are copied within a few milliseconds. */
+const TURN = 8 * CHUNK;
 const ZERO_PAGE = Buffer.alloc(PAGE_SIZE);
 
 /**
  * Gives the pages of a guest that differ from the file that its memory is a private mapping of. The guest must stand
  * still. What it costs follows the number of such pages.
+ *
+ * They are read synchronously: they are in memory, mostly some pages here and some there, and each read that goes through
+ * the pool of threads is queued behind whatever else this process has there.
  */
 export async function readMemory(pid: number, base: string, size: number, sink: MemorySink): Promise<void> {
   const mappings = await mappingsOf(pid, base, size);
   await using pagemap = await open(`/proc/${pid}/pagemap`);
   await using memory = await open(`/proc/${pid}/mem`);
   const buffer = Buffer.allocUnsafe(CHUNK);
+  const from: Source = { memory: memory.fd, buffer, sinceTurn: 0 };
   for (const mapping of mappings) {
     for (const run of await privatePages(pagemap, mapping.start, mapping.end)) {
-      await readRun(memory, mapping, run.first * PAGE_SIZE, run.end * PAGE_SIZE, buffer, sink);
+      await readRun(from, mapping, run.first * PAGE_SIZE, run.end * PAGE_SIZE, sink);
     }
   }
 }
 
-async function readRun(
-  memory: FileHandle,
-  mapping: Mapping,
-  from: number,
-  to: number,
-  buffer: Buffer,
-  sink: MemorySink,
-): Promise<void> {
+interface Source {
+  /** /proc/PID/mem, open for reading */
+  readonly memory: number;
+  readonly buffer: Buffer;
+  /** bytes that were read since others had their turn */
+  sinceTurn: number;
+}
+
+async function readRun(source: Source, mapping: Mapping, from: number, to: number, sink: MemorySink): Promise<void> {
+  const { memory, buffer } = source;
   for (let at = from; at < to; ) {
-    const { bytesRead } = await memory.read(buffer, 0, Math.min(CHUNK, to - at), mapping.start + at);
+    const bytesRead = readSync(memory, buffer, 0, Math.min(CHUNK, to - at), mapping.start + at);
     const whole = bytesRead - (bytesRead % PAGE_SIZE);
     if (whole === 0) throw new Error(`guest memory cannot be read at ${at}`);
     await splitZeros(buffer.subarray(0, whole), mapping.fileOffset + at, sink);
     at += whole;
+    source.sinceTurn += whole;
+    if (source.sinceTurn < TURN) continue;
+    source.sinceTurn = 0;
+    await nextTurn();
   }
 }
 
@@ -45,8 +59,8 @@ export async function splitZeros(bytes: Buffer, offset: number, sink: MemorySink
     const zero = isZero(bytes, from);
     let to = from + PAGE_SIZE;
     while (to < bytes.length && isZero(bytes, to) === zero) to += PAGE_SIZE;
-    if (zero) await sink.zero(offset + from, to - from);
-    else await sink.data(offset + from, bytes.subarray(from, to));
+    const given = zero ? sink.zero(offset + from, to - from) : sink.data(offset + from, bytes.subarray(from, to));
+    if (given !== undefined) await given;
     from = to;
   }
 }

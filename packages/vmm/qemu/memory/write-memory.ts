@@ -1,10 +1,17 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import { writeSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { MemorySink } from '../../contract/micro-vm.ts';
 import { type Mapping, mappingsOf } from './mapping.ts';
 
 const ZEROS = Buffer.alloc(1024 * 1024);
+/** Bytes after which others get their turn: they are copied within a few milliseconds. */
+const TURN = 8 * ZEROS.length;
 
-/** Writes pages into the memory of a guest that has not executed anything yet; they become private to it. */
+/**
+ * Writes pages into the memory of a guest that has not executed anything yet; they become private to it. Synchronously,
+ * as they are read: mostly they are some here and some there.
+ */
 export async function writeMemory(
   pid: number,
   base: string,
@@ -13,29 +20,32 @@ export async function writeMemory(
 ): Promise<void> {
   const mappings = await mappingsOf(pid, base, size);
   await using memory = await open(`/proc/${pid}/mem`, 'r+');
+  let sinceTurn = 0;
+  const write = (offset: number, bytes: Uint8Array): undefined | Promise<void> => {
+    writeAt(memory.fd, mappings, offset, bytes);
+    sinceTurn += bytes.length;
+    if (sinceTurn < TURN) return undefined;
+    sinceTurn = 0;
+    return nextTurn();
+  };
   await give({
-    data: (offset, bytes) => writeAt(memory, mappings, offset, bytes),
+    data: write,
     async zero(offset, length) {
       for (let at = 0; at < length; at += ZEROS.length) {
-        await writeAt(memory, mappings, offset + at, ZEROS.subarray(0, Math.min(ZEROS.length, length - at)));
+        await write(offset + at, ZEROS.subarray(0, Math.min(ZEROS.length, length - at)));
       }
     },
   });
 }
 
-async function writeAt(
-  memory: FileHandle,
-  mappings: readonly Mapping[],
-  offset: number,
-  bytes: Uint8Array,
-): Promise<void> {
+function writeAt(memory: number, mappings: readonly Mapping[], offset: number, bytes: Uint8Array): void {
   for (let done = 0; done < bytes.length; ) {
     const at = offset + done;
     const mapping = mappings.find(({ start, end, fileOffset }) => at >= fileOffset && at < fileOffset + (end - start));
     if (mapping === undefined) throw new RangeError(`there is no guest memory at ${at}`);
     const length = Math.min(bytes.length - done, mapping.fileOffset + (mapping.end - mapping.start) - at);
-    const { bytesWritten } = await memory.write(bytes, done, length, mapping.start + (at - mapping.fileOffset));
-    if (bytesWritten === 0) throw new Error(`guest memory cannot be written at ${at}`);
-    done += bytesWritten;
+    const written = writeSync(memory, bytes, done, length, mapping.start + (at - mapping.fileOffset));
+    if (written === 0) throw new Error(`guest memory cannot be written at ${at}`);
+    done += written;
   }
 }

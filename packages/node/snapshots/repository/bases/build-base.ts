@@ -19,6 +19,8 @@ export interface BuildBaseOptions {
   readonly parentFile?: string;
   /** Gives the pages that differ from the parent, in ascending order. */
   readonly give: (sink: MemorySink) => Promise<void>;
+  /** is waited for before each chunk */
+  readonly pace: () => Promise<void>;
   readonly chunks: ChunkStore;
   /** becomes the file of the new base */
   readonly file: BaseFile;
@@ -37,7 +39,7 @@ export async function buildBase(options: BuildBaseOptions): Promise<[MemoryBase,
 }
 
 async function build(
-  { parent, give, chunks, file, faults }: BuildBaseOptions,
+  { parent, give, pace, chunks, file, faults }: BuildBaseOptions,
   parentFile: FileHandle | undefined,
   parentPath: string,
 ): Promise<[MemoryBase, Buffer]> {
@@ -47,6 +49,7 @@ async function build(
   const tasks = new BoundedTasks(PARALLEL);
   const buffers = new ChunkBuffers();
   const before = async (index: number) => {
+    await pace();
     const chunk = buffers.take(chunkSize(sizeBytes, index));
     if (parentFile === undefined || !parent.chunks.has(index)) return chunk.fill(0);
     await readFully(parentFile, chunk, index * CHUNK_BYTES, parentPath);

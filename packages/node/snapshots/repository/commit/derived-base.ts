@@ -6,18 +6,18 @@ import { DeltaReader } from '../delta/delta-reader.ts';
 /**
  * A base and a delta to it as a base of its own.
  * @param path of the delta
- * @param expected absent: this process has just written it
+ * @param how `expected` absent: this process has just written it; `pace` is waited for before each chunk
  */
 export async function derivedBase(
   bases: MemoryBases,
   id: string,
   parent: MemoryBase,
   path: string,
-  expected?: MemoryDelta,
+  how: { readonly expected?: MemoryDelta; readonly pace?: () => Promise<void> } = {},
 ): Promise<MemoryBase> {
-  const reader = await DeltaReader.open(path, `memory delta of snapshot ${id}`, parent.sizeBytes, expected);
+  const reader = await DeltaReader.open(path, `memory delta of snapshot ${id}`, parent.sizeBytes, how.expected);
   try {
-    return await bases.derive(parent, reader.give);
+    return await bases.derive(parent, reader.give, how.pace);
   } finally {
     await reader.close();
   }

@@ -15,6 +15,8 @@ export interface MergeParts {
   readonly faults: Faults;
   /** Whether the removal of the snapshot has begun. */
   readonly isRemoved: () => boolean;
+  /** is waited for before each chunk */
+  readonly pace?: () => Promise<void>;
 }
 
 /**
@@ -23,7 +25,7 @@ export interface MergeParts {
  * @returns path of the delta that is needed no more, if it was merged
  */
 export async function mergeDelta(
-  { bases, faults, isRemoved }: MergeParts,
+  { bases, faults, isRemoved, pace }: MergeParts,
   folder: string,
   id: string,
 ): Promise<string | undefined> {
@@ -32,7 +34,7 @@ export async function mergeDelta(
   if (delta === undefined) return undefined;
   const parent = await bases.load(baseOf(manifest));
   const path = join(folder, DELTA_FILE);
-  const base = await derivedBase(bases, id, parent, path, delta);
+  const base = await derivedBase(bases, id, parent, path, { expected: delta, ...(pace === undefined ? {} : { pace }) });
   const next = join(folder, NEXT_MANIFEST_FILE);
   try {
     await rm(next, { force: true });

@@ -58,18 +58,18 @@ export class DeltaReader {
    * @throws AenvError `snapshot_corrupt`, `io_failed`, what the sink throws
    */
   readonly give = async (sink: MemorySink): Promise<void> => {
-    const { source, index, header } = this.#layer;
+    const { source, index } = this.#layer;
+    // The sink may still be busy with what the other buffer holds.
     const buffers = [Buffer.allocUnsafe(CHUNK), Buffer.allocUnsafe(CHUNK)] as const;
-    let turn = 0;
-    let crc = 0;
-    const read = async (offset: number, length: number): Promise<Buffer> => {
-      // The sink may still be busy with what the other buffer holds.
-      const bytes = buffers[turn++ % 2 === 0 ? 0 : 1].subarray(0, length);
-      await source.read(bytes, offset);
+    let bytes: Buffer = buffers[0].subarray(0, 0);
+    let [begin, end, crc] = [0, 0, 0];
+    const readOn = async () => {
+      begin = end;
+      bytes = buffers[(begin / CHUNK) % 2 === 0 ? 0 : 1].subarray(0, Math.min(CHUNK, source.size - begin));
+      await source.read(bytes, begin);
       crc = crc32(bytes, crc);
-      return bytes;
+      end = begin + bytes.length;
     };
-    await read(0, HEADER_SIZE);
     for (let i = 0; i < index.count; i++) {
       const offset = (index.offsets[i] as number) * SECTOR_SIZE;
       const length = (index.lengths[i] as number) * SECTOR_SIZE;
@@ -78,11 +78,15 @@ export class DeltaReader {
         continue;
       }
       const place = (index.places[i] as number) * SECTOR_SIZE;
-      for (let done = 0; done < length; done += CHUNK) {
-        await sink.data(offset + done, await read(place + done, Math.min(CHUNK, length - done)));
+      for (let done = 0; done < length; ) {
+        while (place + done >= end) await readOn();
+        const part = bytes.subarray(place + done - begin, place + length - begin);
+        const given = sink.data(offset + done, part);
+        if (given !== undefined) await given;
+        done += part.length;
       }
     }
-    for (let at = header.indexOffset; at < source.size; at += CHUNK) await read(at, Math.min(CHUNK, source.size - at));
+    while (end < source.size) await readOn();
     if (this.#crc32 !== undefined && crc !== this.#crc32) throw corrupt(this.#name, 'its checksum does not hold');
   };
 
