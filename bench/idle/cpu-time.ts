@@ -1,4 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { blockdFolders } from '@aenv/block/blockd/layout.ts';
+import { findBlockd } from '@aenv/block/blockd/process/state.ts';
 import type { TestDaemon } from '../../tests/harness/daemon.ts';
 
 /** The kernel counts in nanoseconds there (proc_pid_schedstat, Documentation/scheduler/sched-stats). */
@@ -20,14 +23,8 @@ async function ofProcess(pid: number): Promise<number> {
   return (await Promise.all(times)).reduce((sum, time) => sum + time, 0);
 }
 
-/** Processes of the block daemon that serves this daemon's disks. */
+/** Process of the block daemon that serves this daemon's disks; none before the first disk. */
 export async function blockDaemonOf(daemon: TestDaemon): Promise<number[]> {
-  const found: number[] = [];
-  for (const pid of await readdir('/proc')) {
-    if (!/^\d+$/.test(pid) || Number(pid) === daemon.pid) continue;
-    const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
-    if (commandLine.includes('blockd/main.ts') && commandLine.includes(daemon.home)) found.push(Number(pid));
-  }
-  if (found.length === 0) throw new Error('the daemon has no block daemon');
-  return found;
+  const found = await findBlockd(blockdFolders(daemon.home, join(daemon.runtime, 'blockd')).state);
+  return found === undefined ? [] : [found.process.pid];
 }
