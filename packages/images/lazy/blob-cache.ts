@@ -41,8 +41,6 @@ export interface OpenOptions {
   readonly origin: RangeOrigin;
   /** `background`: reads through this handle come after those that guests wait for */
   readonly priority?: Priority;
-  /** its chunks are evicted only when there is nothing else to evict */
-  readonly pinned?: boolean;
 }
 
 /** A blob that is or was open, with those who have it open. */
@@ -172,11 +170,7 @@ export class BlobCache {
 
   #store(folder: BlobFolder): PartStore {
     const { log } = this.#options;
-    const { digest } = folder.header;
-    const isKept = () => {
-      const pinned = [...(this.#open.get(digest)?.handles ?? [])].some((handle) => handle.pinned === true);
-      return pinned || folder.header.verified;
-    };
+    const isKept = () => folder.header.verified;
     return new PartStore({ folder, files: this.#files, space: this.#space, flusher: this.#flusher, log, isKept });
   }
 

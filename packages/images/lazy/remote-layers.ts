@@ -20,7 +20,7 @@ export interface RemoteLayersConfig {
   readonly offlineAfterSeconds: number;
 }
 
-export type RemoteOptions = Pick<OpenOptions, 'priority' | 'pinned'>;
+export type RemoteOptions = Pick<OpenOptions, 'priority'>;
 
 /** Layers of registries that are already in the form of blocks, read on demand. */
 export class RemoteLayers {
@@ -106,6 +106,6 @@ export async function giveUp(blob: BlobSource, error: unknown): Promise<void> {
   await blob.close();
 }
 
-function originOf(client: RegistryClient, remote: RemoteBlob): Omit<OpenOptions, 'priority' | 'pinned'> {
+function originOf(client: RegistryClient, remote: RemoteBlob): Omit<OpenOptions, 'priority'> {
   return { digest: remote.digest, size: remote.size, origin: registryOrigin(client, remote) };
 }

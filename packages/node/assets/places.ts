@@ -10,6 +10,8 @@ export interface AssetPlaces {
   readonly images: string;
   /** what each home refers to, a file each */
   readonly homes: string;
+  /** packages of Debian as they were fetched */
+  readonly packages: string;
   /** what is being removed */
   readonly trash: string;
   /** held by many who use assets, or alone by who collects them */
@@ -26,6 +28,7 @@ export function assetPlaces(root: string): AssetPlaces {
     guest: join(root, 'guest'),
     images: join(root, 'images'),
     homes: join(root, 'homes'),
+    packages: join(root, 'apt', 'debs'),
     trash: join(root, '.trash'),
     lock: join(root, 'collect.lock'),
     sources: ['base-image', 'builtin-images', 'builtin-layers', 'rootfs'].map((name) => join(root, name)),

@@ -21,7 +21,7 @@ export interface SpaceOptions {
 /** A chunk that takes space, and what to keep it for. */
 export interface Tenant {
   readonly chunk: Chunk;
-  /** to be evicted only when there is nothing else: of a pinned or of a complete blob */
+  /** to be evicted only when there is nothing else: of a complete blob */
   isKept(): boolean;
   /** Takes it off the disk. */
   evict(): Promise<void>;

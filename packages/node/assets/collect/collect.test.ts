@@ -3,7 +3,7 @@ import { cp, mkdir, open, readdir, rm, symlink, writeFile } from 'node:fs/promis
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
-import { systemClock } from '@aenv/platform/clock/clock.ts';
+import { type Clock, systemClock } from '@aenv/platform/clock/clock.ts';
 import { layersState } from '../../snapshots/disks/disk-state.ts';
 import { Lab } from '../../snapshots/repository/testing/lab.ts';
 import { HomeUses } from '../homes/home-uses.ts';
@@ -166,6 +166,18 @@ test('what a collection or a builder that was killed has left goes with the next
   assert.equal((await lab.collect()).removed.length, 1);
   assert.deepEqual(await readdir(lab.places.trash), []);
   assert.ok(!(await isThere(dead)));
+});
+
+test('packages of Debian stay for a day after they were fetched', async () => {
+  const [old, list] = ['x_1_amd64.deb', 'list'].map((name) => join(lab.places.packages, name));
+  await lab.file(old ?? '', 'x');
+  await lab.file(list ?? '', 'x');
+  await lab.collect();
+  assert.ok(await isThere(old ?? ''), 'its times are those of the mirror');
+  const clock: Clock = Object.assign(Object.create(systemClock), { now: () => systemClock.now() + 25 * 3_600_000 });
+  await lab.collect({ clock });
+  assert.ok(!(await isThere(old ?? '')));
+  assert.ok(await isThere(list ?? ''));
 });
 
 test('a folder of assets that is not there has nothing to collect', async () => {

@@ -81,7 +81,7 @@ export async function collectAssets(options: CollectOptions): Promise<CollectRep
     if (!dryRun) {
       // A part of something must not come back after a power cut.
       for (const folder of taken) await syncFolder(folder);
-      await removeLeftovers(places);
+      await removeLeftovers(places, clock.now());
     }
   }
   // This may take a while, and keeps nobody waiting.

@@ -4,6 +4,7 @@ import { statStorage } from '../../storage/stat.ts';
 import { verifyStorage } from '../../storage/verify/verify-storage.ts';
 import { formatBytes, type Output } from '../terminal/output.ts';
 import { gc } from './gc.ts';
+import { tellProgress } from './tell-progress.ts';
 
 export interface StorageCommand {
   readonly action: 'stat' | 'verify' | 'gc';
@@ -41,7 +42,7 @@ export async function storage(
     return 0;
   }
   if (action === 'verify') {
-    const { checkedBytes, problems } = await verifyStorage(config.assets, folders);
+    const { checkedBytes, problems } = await verifyStorage(config.assets, folders, tellProgress(output));
     print({ ok: problems.length === 0, checkedBytes, problems }, () => {
       for (const { artefact, path, message } of problems) output.out(`${artefact}  ${path}\n    ${message}`);
       output.out(`${formatBytes(checkedBytes)} read, ${problems.length} damaged`);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { checkEntry } from '@aenv/guest/cache/asset-cache.ts';
 import { unsealJson } from '@aenv/platform/files/sealed-json.ts';
 import { z } from 'zod';
-import type { AssetEntry } from '../../assets/contract.ts';
+import type { AssetEntry, AssetKind } from '../../assets/contract.ts';
 import { listEntries, namesIn } from '../../assets/entries.ts';
 import { readHomeFiles } from '../../assets/homes/home-file.ts';
 import { readImageRecord } from '../../assets/images/image-record.ts';
@@ -13,19 +13,30 @@ import { checkFile } from '../../snapshots/repository/hash-file.ts';
 import { repositoryFolders } from '../../snapshots/repository/layout.ts';
 import { DISK_LAYER, DISK_SUM } from '../../templates/machine/disk-files.ts';
 import { damaged, textOf, verifyLayer, verifyStructure } from './layers.ts';
+import type { VerifyProgress } from './progress.ts';
 import { verifyRepository } from './repositories.ts';
 
 const DiskSum = z.strictObject({ digest: z.string(), sizeBytes: z.int() });
 
 /** Everything in the folder of assets that can be told from what it should be. What goes meanwhile is no fault. */
-export async function verifyAssets(places: AssetPlaces, checks: Checks): Promise<void> {
+export async function verifyAssets(places: AssetPlaces, checks: Checks, progress: VerifyProgress): Promise<void> {
   for (const path of (await readHomeFiles(places.homes)).unreadable) {
     await checks.of('claims of a home', path, () => Promise.reject(damaged(path, 'its checksum does not hold')));
   }
-  for (const entry of await listEntries(places)) {
+  const entries = await listEntries(places);
+  const of = new Map<AssetKind, number>();
+  for (const { kind } of entries) of.set(kind, (of.get(kind) ?? 0) + 1);
+  const done = new Map<AssetKind, number>();
+  for (const entry of entries) {
+    const { kind } = entry;
+    const told = { what: kind, of: of.get(kind) ?? 0 };
+    const number = done.get(kind) ?? 0;
+    if (number === 0) progress({ ...told, done: 0, checkedBytes: checks.checkedBytes });
     const before = checks.problems.length;
     await verifyEntry(entry, checks);
     if (checks.problems.length > before && !(await exists(entry.path))) checks.problems.length = before;
+    done.set(kind, number + 1);
+    progress({ ...told, done: number + 1, checkedBytes: checks.checkedBytes });
   }
 }
 

@@ -19,6 +19,7 @@ import { foldersOf } from '../../daemon/folders.ts';
 import { layersState } from '../../snapshots/disks/disk-state.ts';
 import { BASE_CHANGES, DELTA_CHANGES, Lab } from '../../snapshots/repository/testing/lab.ts';
 import { statStorage } from '../stat.ts';
+import type { VerifyProgress, VerifyStep } from './progress.ts';
 import { verifyStorage } from './verify-storage.ts';
 
 const MIB = 2 ** 20;
@@ -37,7 +38,8 @@ before(async () => {
 });
 after(() => lab[Symbol.asyncDispose]());
 
-const verify = () => verifyStorage(lab.places.root, foldersOf({ home: lab.home, runtime: '' }));
+const verify = (progress?: VerifyProgress) =>
+  verifyStorage(lab.places.root, foldersOf({ home: lab.home, runtime: '' }), progress);
 
 async function layersOfAnImage(): Promise<readonly string[]> {
   const layout = await TestLayout.in(join(lab.folder, 'layout'));
@@ -153,10 +155,19 @@ async function filesToDamage(): Promise<readonly (readonly (readonly [path: stri
   return levels;
 }
 
-test('what is whole is told to be, and how much was read', async () => {
-  const { problems, checkedBytes } = await verify();
+test('what is whole is told to be, how much was read, and how far it is meanwhile', async () => {
+  const steps: VerifyStep[] = [];
+  const { problems, checkedBytes } = await verify((step) => steps.push(step));
   assert.deepEqual(problems, []);
   assert.ok(checkedBytes > 500_000, String(checkedBytes));
+  const ended = steps.filter(({ done, of }) => done === of).map(({ what }) => what);
+  for (const what of ['layer', 'machine', 'guest', 'image', 'home'] as const) assert.ok(ended.includes(what), what);
+  assert.equal(steps.at(-1)?.checkedBytes, checkedBytes);
+  const bytes = steps.map((step) => step.checkedBytes);
+  assert.deepEqual(
+    bytes,
+    bytes.toSorted((a, b) => a - b),
+  );
 });
 
 test('a flipped byte is found in every region of every kind of file, and the file is named', async () => {

@@ -6,6 +6,7 @@ import type { SnapshotVerification } from '../../snapshots/contract.ts';
 import { Checks } from '../../snapshots/repository/checks.ts';
 import { verifyAssets } from './assets.ts';
 import { verifyHome } from './home.ts';
+import type { VerifyProgress } from './progress.ts';
 
 /**
  * Reads all that is kept on this host and compares it with what it should be. It reads only, so a daemon may run
@@ -14,13 +15,16 @@ import { verifyHome } from './home.ts';
 export async function verifyStorage(
   assetsDir: string,
   folders: Pick<Folders, 'snapshots' | 'volumes'>,
+  progress: VerifyProgress = () => {},
 ): Promise<SnapshotVerification> {
   const checks = new Checks();
   const root = await realpath(assetsDir).catch((error: unknown) => {
     if (isCode(error, 'ENOENT')) return undefined;
     throw error;
   });
-  if (root !== undefined) await verifyAssets(assetPlaces(root), checks);
+  if (root !== undefined) await verifyAssets(assetPlaces(root), checks, progress);
+  progress({ what: 'home', done: 0, of: 1, checkedBytes: checks.checkedBytes });
   await verifyHome(folders, checks);
+  progress({ what: 'home', done: 1, of: 1, checkedBytes: checks.checkedBytes });
   return checks;
 }
