@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
+import { MARK, TestProcesses } from './processes.ts';
 import type { Suite } from './suites.ts';
 
 export interface SuiteResult {
@@ -14,6 +16,8 @@ export interface SuiteResult {
 }
 
 const BATCH = join(import.meta.dirname, 'batch.ts');
+/** Processes that are told to end may take so many ms until they have. */
+const END_MS = 5_000;
 
 /**
  * Runs the files of a suite, so many at a time as it says, and counts their tests. What a process printed is shown when it
@@ -45,15 +49,24 @@ async function runFiles(
   counts: { passed: number; skipped: number; failures: string[]; skips: string[] },
 ): Promise<void> {
   const alone = files.length === 1;
-  const stream = run({
+  const limitMs = suite.timeoutMs * files.length;
+  using processes = new TestProcesses(randomUUID());
+  // The types do not know `env` of this version.
+  const options = {
     files: alone ? [...files] : [BATCH],
     argv: alone ? [] : [...files],
     concurrency: 1,
-    // The runner's own `timeout` gives a file up without ending its process, and then waits for that.
-    signal: AbortSignal.timeout(suite.timeoutMs * files.length),
-  });
+    env: { ...process.env, [MARK]: processes.mark },
+  };
+  const stream = run(options);
+  // A signal, or the runner's own `timeout`, would leave running what the file has started.
+  let ending: Promise<string[]> | undefined;
+  const timer = setTimeout(() => {
+    ending = processes.end();
+  }, limitMs);
+  const unfinished = new Set(files);
   stream.on('test:pass', (event) => {
-    if (event.details.type === 'suite') return;
+    if (event.details.type === 'suite') return unfinished.delete(event.name);
     if (event.skip === undefined || event.skip === false) counts.passed++;
     else {
       counts.skipped++;
@@ -61,12 +74,22 @@ async function runFiles(
     }
   });
   stream.on('test:fail', (event) => {
-    if (event.details.type !== 'suite') counts.failures.push(`${event.file ?? ''} ${event.name}`);
+    if (event.details.type === 'suite') unfinished.delete(event.name);
+    else counts.failures.push(`${event.file ?? ''} ${event.name}`);
   });
   const reported: string[] = [];
   for await (const text of stream.compose(new spec())) {
     if (suite.concurrency === 1) process.stdout.write(String(text));
     else reported.push(String(text));
   }
+  clearTimeout(timer);
+  if (ending !== undefined) {
+    // Files of a batch run one after the other. When all have ended, one of them keeps the process alive.
+    const [hanging] = unfinished.size === 0 ? [files.join(', ')] : unfinished;
+    counts.failures.push(`${hanging} did not end within ${limitMs / 1000} s; ended: ${(await ending).join(', ')}`);
+  }
   for (const text of reported) process.stdout.write(text);
+  if ((await processes.left(END_MS)).length > 0) {
+    console.log(`${files.join(', ')} left running, and now ended: ${(await processes.end()).join(', ')}`);
+  }
 }
