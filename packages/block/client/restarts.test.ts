@@ -12,7 +12,7 @@ import { StorageHost } from './testing/fixture.ts';
 
 const SOAK = process.env.AENV_SOAK === '1';
 const MIB = 1024 * 1024;
-const SIZE = 64 * MIB;
+const SIZE = 32 * MIB;
 const EMPTY = { kind: 'layers', layers: [] } as const;
 const uid = process.getuid?.() ?? 0;
 
@@ -39,7 +39,7 @@ test('kill -9 with writes in flight loses no acknowledged write, and the disk is
   const acknowledged = new Uint32Array(blocks);
   const sent = new Uint32Array(blocks);
   let serial = 0;
-  for (let round = 0; round < (SOAK ? 20 : 3); round++) {
+  for (let round = 0; round < (SOAK ? 20 : 2); round++) {
     const client = await reconnect(source.socket);
     const end = Date.now() + 150 + randomInt(150);
     const writer = async (lane: number) => {
@@ -75,7 +75,7 @@ test('kill -9 with writes in flight loses no acknowledged write, and the disk is
   await disk.remove();
 });
 
-test('a node that starts again takes over the daemon, unless that is of another version', async () => {
+test('a node takes over the daemon, unless that is of another version; one that serves nothing ends with its node', async () => {
   await using host = await StorageHost.open();
   const disk = await host.store.create('kept', { origin: EMPTY, sizeBytes: SIZE });
   const source = await disk.attach(uid);
@@ -91,22 +91,20 @@ test('a node that starts again takes over the daemon, unless that is of another 
   await host.reopenSupervisor('newer');
   assert.notEqual(await host.supervisor.pid(), first);
   await client.closed;
-  await using again = await NbdClient.connect(source.socket);
-  assert.ok((await again.read(0, 4096)).equals(Buffer.alloc(4096, 5)), 'the socket is the same');
-});
-
-test('a daemon that serves nothing ends with its node and leaves nothing in the runtime folder', async () => {
-  await using host = await StorageHost.open();
-  const folders = blockdFolders(host.daemon.root, host.daemon.runtime);
-  const running = await findBlockd(folders.state);
+  {
+    await using again = await NbdClient.connect(source.socket);
+    assert.ok((await again.read(0, 4096)).equals(Buffer.alloc(4096, 5)), 'the socket is the same');
+  }
+  await disk.remove();
+  const running = await findBlockd(blockdFolders(host.daemon.root, host.daemon.runtime).state);
   assert.ok(running);
   await host.supervisor.close();
   assert.equal(await isAlive(running.process), false);
   assert.deepEqual(await readdir(host.daemon.runtime), ['pending']);
 });
 
-test('what a dead daemon has left is no obstacle, and only one daemon has the disks', async () => {
-  await using host = await StorageHost.open();
+test('what a dead daemon has left is no obstacle, only one has the disks, and one that does not answer is replaced', async () => {
+  await using host = await StorageHost.open({ supervisor: { hungMs: 1_500 } });
   await host.killDaemon();
   const { disks } = await host.supervisor.call('list', {});
   assert.deepEqual(disks, []);
@@ -118,10 +116,6 @@ test('what a dead daemon has left is no obstacle, and only one daemon has the di
     code: 'block_daemon_failed',
     message: /another block daemon owns/,
   });
-});
-
-test('a daemon that does not answer is replaced, and its disks are served again', async () => {
-  await using host = await StorageHost.open({ supervisor: { hungMs: 1_500 } });
   const disk = await host.store.create('stuck', { origin: EMPTY, sizeBytes: SIZE });
   const source = await disk.attach(uid);
   assert.ok(source.kind === 'nbd');

@@ -17,18 +17,18 @@ const SOAK = process.env.AENV_SOAK === '1';
 const flood = (bytes: number) => ['-c', `head -c ${bytes} /dev/zero | tr '\\0' 'x'; exit 3`];
 
 test('much output to a reader that takes its time: every byte, flat memory, the right exit code', async () => {
-  const size = (SOAK ? 200 : 60) * 1000 * 1000;
+  const size = (SOAK ? 200 : 20) * 1000 * 1000;
   const frames = start(envd.url, '/bin/bash', flood(size), { stdin: false });
   let received = 0;
   let exitCode: number | undefined;
-  let next = 20 * MIB;
+  let next = 5 * MIB;
   let peak = 0;
   for await (const { message } of frames) {
     const text = message.event?.data?.stdout;
     if (text !== undefined) received += Buffer.byteLength(text, 'base64');
     exitCode = message.event?.end?.exitCode ?? exitCode;
     if (received > next) {
-      next += 20 * MIB;
+      next += 5 * MIB;
       // The reader's memory is in it as well: both ends are in this process.
       peak = Math.max(peak, process.memoryUsage().rss);
       await delay(20);
@@ -40,7 +40,7 @@ test('much output to a reader that takes its time: every byte, flat memory, the 
 });
 
 test('a process that nobody listens to never waits', async () => {
-  const frames = start(envd.url, '/bin/bash', flood(30 * MIB), { stdin: false });
+  const frames = start(envd.url, '/bin/bash', flood(5 * MIB), { stdin: false });
   const pid = (await frames.next()).value?.message.event?.start?.pid;
   await frames.return(undefined);
   const end = await collect(stream(envd.url, 'process.Process/Connect', { process: { pid } }));
@@ -48,18 +48,18 @@ test('a process that nobody listens to never waits', async () => {
 });
 
 test('of two listeners one stops reading: the other gets all, and the stalled one is dropped', async () => {
-  const script = 'sleep 0.4; head -c 20000000 /dev/zero | tr "\\0" x; exit 3';
+  const script = 'sleep 0.4; head -c 10000000 /dev/zero | tr "\\0" x; exit 3';
   const first = start(envd.url, '/bin/bash', ['-c', script], { stdin: false });
   const pid = (await first.next()).value?.message.event?.start?.pid;
   const stalled = await openAndStall(pid ?? 0);
   const result = await collect(first);
-  assert.equal(result.stdout.length, 20_000_000);
+  assert.equal(result.stdout.length, 10_000_000);
   assert.equal(result.end?.exitCode, 3);
   await stalled.body?.cancel();
 });
 
 test('the only listener stops reading for long: the process still comes to its end', async () => {
-  const first = start(envd.url, '/bin/bash', ['-c', 'sleep 0.3; head -c 20000000 /dev/zero; exit 4'], { stdin: false });
+  const first = start(envd.url, '/bin/bash', ['-c', 'sleep 0.3; head -c 10000000 /dev/zero; exit 4'], { stdin: false });
   const pid = (await first.next()).value?.message.event?.start?.pid ?? 0;
   const stalled = await openAndStall(pid);
   await first.return(undefined);

@@ -12,7 +12,7 @@ import { completeBlob } from './complete.ts';
 import { CHUNK, PART } from './geometry.ts';
 import { FakeOrigin } from './testing/fake-origin.ts';
 
-const CHUNKS = 12;
+const CHUNKS = 10;
 const DATA = randomBytes(CHUNKS * CHUNK);
 const DIGEST = digestOf(DATA);
 const OTHER = randomBytes(2 * CHUNK);

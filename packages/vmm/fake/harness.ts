@@ -42,7 +42,7 @@ export function fakeSpec(folder: string, index: number): VmSpec {
     runDir: join(folder, 'run', incarnation),
     serialLog: join(folder, 'serial', `${incarnation}.log`),
     cpuCount: 1,
-    memoryMb: 128,
+    memoryMb: 16,
     kernel: '/nonexistent',
     initramfs: '/nonexistent',
     kernelArgs: '',

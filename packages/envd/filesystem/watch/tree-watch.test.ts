@@ -77,7 +77,7 @@ test('each operation on a file is one change', async () => {
 
 test('nothing of new folders is lost, however fast they are filled, and nothing is told twice', async () => {
   using observed = await Observed.open();
-  for (let round = 0; round < 30; round++) {
+  for (let round = 0; round < 12; round++) {
     const top = join(dir, `r${round}`);
     mkdirSync(join(top, 'a/b/c'), { recursive: true });
     writeFileSync(join(top, 'a/b/c/file'), 'x');
@@ -140,7 +140,7 @@ test('a folder that leaves is no longer watched, one that comes from elsewhere i
 
 test('names that swap in the middle of it are not mixed up', async () => {
   using observed = await Observed.open();
-  for (let round = 0; round < 20; round++) {
+  for (let round = 0; round < 8; round++) {
     // All of it happens before the first event is looked at.
     mkdirSync(join(dir, 'p/q'), { recursive: true });
     renameSync(join(dir, 'p'), join(dir, 'tmp'));
@@ -275,6 +275,6 @@ test('a client that follows the changes knows the tree, whatever happens in it',
       assert.deepEqual([...known].sort(), below(tree).sort());
       rmSync(tree, { recursive: true });
     }),
-    { numRuns: process.env.AENV_SOAK === '1' ? 600 : 60 },
+    { numRuns: process.env.AENV_SOAK === '1' ? 600 : 25 },
   );
 });

@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { FAULT_POINTS } from './faults.ts';
 import { FlatMemory } from './testing/flat-memory.ts';
-import { BASE_CHANGES, type Change, DELTA_CHANGES, giveChanges, Lab, MEMORY_MB, MIB } from './testing/lab.ts';
+import { BASE_CHANGES, type Change, DELTA_CHANGES, giveChanges, Lab, MIB } from './testing/lab.ts';
 
 const SCENARIO = fileURLToPath(new URL('./testing/crash-scenario.ts', import.meta.url));
-const OLD_CHANGES: Change[] = [{ page: 2300, count: 4, value: 6 }];
+/** A whole chunk and a part of one. */
+const MEMORY_MB = 5;
+const OLD_CHANGES: Change[] = [{ page: 1200, count: 4, value: 6 }];
 const CONTENT: Readonly<Record<string, readonly Change[]>> = {
   kept: OLD_CHANGES.slice(0, 0),
   old: OLD_CHANGES,
@@ -19,16 +22,52 @@ const CONTENT: Readonly<Record<string, readonly Change[]>> = {
   base: BASE_CHANGES,
 };
 
-/** Runs the scenario until it ends itself. @returns what it had acknowledged */
-async function crashAt(lab: Lab, point: string): Promise<string[]> {
-  const child = spawn(process.execPath, [SCENARIO, lab.folder, point], { stdio: ['ignore', 'pipe', 'inherit'] });
+/** Runs the scenario on a folder. @returns the lines that it printed, and the signal that ended it */
+async function scenario(lab: Lab, ...args: string[]): Promise<{ lines: string[]; signal: unknown }> {
+  const child = spawn(process.execPath, [SCENARIO, lab.folder, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   let output = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     output += text;
   });
   const [, signal] = await once(child, 'close');
-  assert.equal(signal, 'SIGKILL', `${point} was not reached`);
-  return output.split('\n').filter((line) => line !== '');
+  return { lines: output.split('\n').filter((line) => line !== ''), signal };
+}
+
+/**
+ * What a kill leaves is what the files are at that moment. So one process is enough to see what each point leaves, as
+ * copies; that a process which is killed there leaves just that is seen at some points, in soak at all.
+ */
+const REALLY_KILLED = process.env.AENV_SOAK === '1' ? FAULT_POINTS : FAULT_POINTS.filter((_, at) => at % 6 === 2);
+let origin: Lab;
+let copies: string;
+let copied: string[];
+before(async () => {
+  origin = await prepared();
+  copies = await mkdtemp(join(tmpdir(), 'repository-copies-'));
+  copied = (await scenario(origin, '--copies', copies)).lines;
+});
+after(async () => {
+  await origin[Symbol.asyncDispose]();
+  await rm(copies, { recursive: true });
+});
+
+async function prepared(): Promise<Lab> {
+  const lab = await Lab.open({}, MEMORY_MB);
+  await lab.snapshot('old', OLD_CHANGES, { asNewBase: true });
+  await lab.snapshot('kept', []);
+  return lab;
+}
+
+/** @returns the folder as a process leaves it that is killed at the point, and what that one had acknowledged */
+async function crashAt(point: string, killed: Lab | undefined): Promise<{ folder: string; acknowledged: string[] }> {
+  if (killed !== undefined) {
+    const { lines, signal } = await scenario(killed, point);
+    assert.equal(signal, 'SIGKILL', `${point} was not reached`);
+    return { folder: killed.folder, acknowledged: lines };
+  }
+  const at = copied.indexOf(`reached ${point}`);
+  assert.ok(at >= 0, `${point} was not reached: ${copied.join()}`);
+  return { folder: join(copies, point), acknowledged: copied.slice(0, at) };
 }
 
 async function assertWhole(lab: Lab, id: string): Promise<void> {
@@ -46,12 +85,10 @@ async function leftIn(lab: Lab): Promise<string[]> {
 
 for (const point of FAULT_POINTS) {
   test(`killed at ${point}: what was acknowledged is there, the rest is whole or not there, nothing leaks`, async () => {
-    await using lab = await Lab.open();
-    await lab.snapshot('old', OLD_CHANGES, { asNewBase: true });
-    await lab.snapshot('kept', []);
-    const acknowledged = await crashAt(lab, point);
+    await using lab = REALLY_KILLED.includes(point) ? await prepared() : undefined;
+    const { folder, acknowledged } = await crashAt(point, lab);
 
-    const next = await Lab.reopen(lab.folder);
+    await using next = await Lab.reopen(folder);
     const ids = (await next.repository.list()).map(({ id }) => id);
     assert.deepEqual(await next.repository.damaged(), []);
     for (const id of ids) await assertWhole(next, id);

@@ -1,22 +1,30 @@
 /**
- * Makes, restores, removes and collects snapshots, and ends itself as `kill -9` does at a given point. What is done is told
- * on stdout, a line each, when it was acknowledged.
+ * Makes, restores, removes and collects snapshots, and ends itself as `kill -9` does at a given point; or goes on, and has
+ * copies of the folder made as it is at each point. What is done is told on stdout, a line each, when it was acknowledged.
  *
  *     node crash-scenario.ts FOLDER POINT
+ *     node crash-scenario.ts FOLDER --copies FOLDER-OF-COPIES
  */
+import { execFileSync } from 'node:child_process';
 import { writeSync } from 'node:fs';
+import { join } from 'node:path';
 import type { FaultPoint } from '../faults.ts';
 import { BASE_CHANGES, DELTA_CHANGES, Lab } from './lab.ts';
 
-const [folder = '', point] = process.argv.slice(2);
+const [folder = '', point, copies = ''] = process.argv.slice(2);
+const copied = new Set<FaultPoint>();
+const done = (what: string) => writeSync(1, `${what}\n`);
 const lab = await Lab.reopen(folder, {
   faults: {
     hit(reached: FaultPoint) {
       if (reached === point) process.kill(process.pid, 'SIGKILL');
+      if (point !== '--copies' || copied.has(reached)) return;
+      copied.add(reached);
+      execFileSync('cp', ['-a', '--sparse=always', folder, join(copies, reached)]);
+      done(`reached ${reached}`);
     },
   },
 });
-const done = (what: string) => writeSync(1, `${what}\n`);
 
 await lab.snapshot('delta', DELTA_CHANGES);
 done('made delta');

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
@@ -16,7 +16,7 @@ import { readMemoryOf } from './flat-memory.ts';
 
 export const MIB = 2 ** 20;
 export const PAGE = 4096;
-/** of the guests here: two whole chunks and half of one */
+/** of the guests here, unless they are told otherwise: two whole chunks and half of one */
 export const MEMORY_MB = 10;
 
 export const HOST: HostFacts = {
@@ -45,19 +45,21 @@ export class Lab implements AsyncDisposable {
   /** what a cold boot maps */
   readonly zeros: string;
   readonly repository: SnapshotRepository;
+  readonly memoryMb: number;
 
-  private constructor(folder: string, repository: SnapshotRepository) {
+  private constructor(folder: string, repository: SnapshotRepository, memoryMb: number) {
     this.folder = folder;
     this.root = join(folder, 'snapshots');
     this.zeros = join(folder, 'zeros.mem');
     this.repository = repository;
+    this.memoryMb = memoryMb;
   }
 
-  static async open(options: Partial<RepositoryOptions> = {}): Promise<Lab> {
+  static async open(options: Partial<RepositoryOptions> = {}, memoryMb = MEMORY_MB): Promise<Lab> {
     const folder = await mkdtemp(join(tmpdir(), 'repository-'));
     const zeros = join(folder, 'zeros.mem');
     await writeFile(zeros, '');
-    await truncate(zeros, MEMORY_MB * MIB);
+    await truncate(zeros, memoryMb * MIB);
     for (const name of ['kernel', 'tools']) await writeFile(join(folder, name), name);
     return Lab.reopen(folder, options);
   }
@@ -71,7 +73,8 @@ export class Lab implements AsyncDisposable {
       verifyDisk: async () => ({ checkedBytes: 0, problems: [] }),
       ...options,
     });
-    return new Lab(folder, repository);
+    const { size } = await stat(join(folder, 'zeros.mem'));
+    return new Lab(folder, repository, size / MIB);
   }
 
   facts(change: Partial<SnapshotFacts> = {}): SnapshotFacts {
@@ -103,7 +106,7 @@ export class Lab implements AsyncDisposable {
     options: CommitOptions & { readonly memoryBase?: string; readonly facts?: Partial<SnapshotFacts> } = {},
   ): Promise<SnapshotManifest> {
     const memoryBase = options.memoryBase ?? this.zeros;
-    await using draft = await this.repository.begin({ id, memoryBase, memoryMb: MEMORY_MB });
+    await using draft = await this.repository.begin({ id, memoryBase, memoryMb: this.memoryMb });
     await this.capture(draft, changes);
     return await draft.commit(this.facts(options.facts), options);
   }
