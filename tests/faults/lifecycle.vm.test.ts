@@ -22,6 +22,11 @@ const SOAK = process.env.AENV_SOAK === '1';
 const disksAreInUse = (point: string) =>
   /row_written|row_resuming|row_paused|machine_stopped|disk_taken|captured$/.test(point);
 
+/** What a pause without memory has in common with the other one follows in the long run, too. */
+const POINTS = SOAK
+  ? LIFECYCLE_POINTS
+  : LIFECYCLE_POINTS.filter((point) => !/^pause_disk\.(synced|row_paused|released)$/.test(point));
+
 let storage: StorageHost;
 let layer: string;
 before(async () => {
@@ -37,7 +42,7 @@ describe('the daemon is killed', () => {
   before(async () => {
     root = await mkdtemp(join(storage.root, 'node-'));
   });
-  for (const point of LIFECYCLE_POINTS) {
+  for (const point of POINTS) {
     test(`at ${point}: what was acknowledged is there, the rest is not, nothing leaks`, async () => {
       const acknowledged = await crashAt(root, point);
       await using next = await openLab(root, async () => {});
@@ -63,7 +68,7 @@ describe('the block daemon is killed', () => {
   after(async () => {
     await open?.[Symbol.asyncDispose]();
   });
-  for (const point of SOAK ? LIFECYCLE_POINTS : LIFECYCLE_POINTS.filter(disksAreInUse)) {
+  for (const point of SOAK ? POINTS : POINTS.filter(disksAreInUse)) {
     test(`at ${point}: the operation succeeds or fails as a whole, nothing leaks`, async () => {
       armed = point;
       const acknowledged: string[] = [];
@@ -116,11 +121,17 @@ async function check(lab: FaultLab, acknowledged: readonly string[], { point, vm
     if (what === 'snapshot') assert.deepEqual((await repository.verify(id)).problems, []);
     if (what === 'template') assert.ok((await repository.list()).some((one) => one.id === id));
   }
-  for (const { sandboxId, state, bootId } of ledger.sandboxes.live()) {
+  // A pause that was complete counts, although nobody had been told.
+  if (/^pause.*\.durable$/.test(point))
+    assert.deepEqual(
+      [...last.keys()].map((id) => ledger.sandboxes.get(id)?.state),
+      ['paused'],
+    );
+  for (const { sandboxId, state, bootId, checkpoint } of ledger.sandboxes.live()) {
     assert.ok(state === 'paused' || (vmsLived && state === 'running'), `${sandboxId} is ${state}`);
     if (state !== 'paused') continue;
     assert.equal((await sandboxes.connect(sandboxId, 60)).resumed, true);
-    assert.equal(ledger.sandboxes.get(sandboxId)?.bootId, bootId, 'another guest');
+    assert.equal(ledger.sandboxes.get(sandboxId)?.bootId === bootId, checkpoint?.memory, 'another guest');
   }
   for (const { sandboxId } of ledger.sandboxes.live()) await sandboxes.kill(sandboxId);
   await Promise.all(sandboxes.routes.all().map((live) => live.gone));

@@ -11,6 +11,8 @@ export interface TestDaemonOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** limit of `ms` until it answers; building what it needs for the first time takes minutes */
   readonly startMs?: number;
+  /** path of what is run instead of the product's own program */
+  readonly program?: string;
 }
 
 /**
@@ -72,7 +74,7 @@ export class TestDaemon implements AsyncDisposable {
   /** Starts the process (again, after a crash) and waits until the API answers. @param env for this time only */
   async launch(env: Readonly<Record<string, string>> = {}): Promise<void> {
     await using log = await open(this.logFile, 'a');
-    const child = spawn(process.execPath, ['packages/node/main.ts'], {
+    const child = spawn(process.execPath, [this.#options.program ?? 'packages/node/main.ts'], {
       stdio: ['ignore', log.fd, log.fd],
       env: {
         ...process.env,

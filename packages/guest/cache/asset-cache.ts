@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { chmod, lstat, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { syncFolder, writeDurable } from '@aenv/platform/files/durable.ts';
 import { markUsed } from '@aenv/platform/files/mark-used.ts';
@@ -167,6 +167,17 @@ export async function checkEntry(
     if (!isWhole) damaged.push(path);
   }
   return { bytes, damaged };
+}
+
+/** What a file of an artefact was when that was complete. @returns undefined for one that is of none */
+export async function sealOf(
+  path: string,
+): Promise<{ readonly sizeBytes: number; readonly digest: string } | undefined> {
+  const seals = await readFile(join(dirname(path), SEALS), 'utf8')
+    .then(parseSeals)
+    .catch(() => undefined);
+  const seal = seals?.[basename(path)];
+  return seal === undefined ? undefined : { sizeBytes: seal.size, digest: `sha256:${seal.sha256}` };
 }
 
 function parseSeals(text: string): Seals {

@@ -133,6 +133,22 @@ export const ConfigSchema = z.strictObject({
       }),
     })
     .prefault({}),
+  snapshots: z
+    .strictObject({
+      max: unset(integer(0, 1_000_000), {
+        kind: 'integer',
+        meaning: 'snapshots that there may be at the same time; one more is refused with `capacity_exhausted`',
+        defaultText: 'as many as the disk holds',
+      }),
+      maxBytes: unset(integer(0), {
+        kind: 'integer',
+        meaning:
+          'space that snapshots may take together, memory and disks of their own, in bytes; what they share is counted with ' +
+          'each',
+        defaultText: 'as much as the disk holds',
+      }),
+    })
+    .prefault({}),
   shutdown: z
     .strictObject({
       action: key(z.enum(['pause', 'kill']), 'pause', {

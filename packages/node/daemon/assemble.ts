@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { sealOf } from '@aenv/guest/cache/asset-cache.ts';
 import { createNetwork } from '@aenv/network/network.ts';
 import { systemClock } from '@aenv/platform/clock/clock.ts';
 import { writeDurable } from '@aenv/platform/files/durable.ts';
@@ -23,6 +24,7 @@ import { findDaemon, stateFile } from '../host/daemon/state.ts';
 import { createMetrics } from '../observability/prometheus.ts';
 import { adoptAll } from '../sandboxes/adoption/adopt.ts';
 import { envdOverTcp } from '../sandboxes/envd-client/envd-client.ts';
+import { type LifecycleFaults, noLifecycleFaults } from '../sandboxes/faults.ts';
 import { createStartService } from '../sandboxes/guest-service/start-service.ts';
 import { createBootVm, createRestoreVm } from '../sandboxes/launch/boot-vm.ts';
 import { createLaunch } from '../sandboxes/launch/launch.ts';
@@ -64,6 +66,8 @@ export interface DaemonOptions {
   readonly log: Logger;
   /** stops a start that is under way */
   readonly signal: AbortSignal;
+  /** where tests stop it or end one of its processes */
+  readonly faults?: LifecycleFaults;
 }
 
 export interface Daemon {
@@ -81,7 +85,8 @@ const COLLECT_MS = 300_000;
  * Puts the node together: the one place that knows all parts. It listens when everything else is ready; when a step
  * fails, what was taken before it is given back.
  */
-export async function startDaemon({ config, env, version, log, signal }: DaemonOptions): Promise<Daemon> {
+export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
+  const { config, env, version, log, signal, faults = noLifecycleFaults } = options;
   const clock = systemClock;
   const folders = foldersOf(config);
   await using taken = new Rollback();
@@ -177,13 +182,13 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   const { bootAttempts, bootTimeoutMs } = config.vmm;
   const guests = createCapturedGuests(envdOverTcp(clock), log);
   const checkpoints = new NodeCheckpoints({
-    ...{ repository, volumes, host: vms.host, boot: vms.boot, log },
+    ...{ repository, volumes, host: vms.host, sealOf, faults, log },
     space: new DiskSpace({ folder: folders.home, keepFreeBytes: config.storage.keepFreeBytes }),
     guests,
   });
   taken.add(() => checkpoints.close());
   const places = { driver: vms.driver, vmDir: folders.vms, serialLogs };
-  const parts = { slots: network.pool, volumes, checkpoints, vmParts: vms.parts };
+  const parts = { slots: network.pool, volumes, checkpoints, vmParts: vms.parts, boot: vms.boot };
   const restoring = { ...parts, restoreVm: createRestoreVm(places), connectEnvd: envdOverTcp(clock) };
   const warm = createWarmPool({ ...restoring, useGuest: useGuestOverTcp, config, serialLogs, clock, log, metrics });
   taken.add(() => warm.close());
@@ -195,13 +200,14 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
   });
   const capturing = AbortSignal.any([signal, building.signal]);
   const startPoints = createStartPoints({
-    ...{ config, vms, launch, guests, volumes, repository, uses, clock, log, signal: capturing },
+    ...{ config, vms, launch, guests, volumes, repository, uses, faults, clock, log, signal: capturing },
   });
   taken.add(() => startPoints.close());
   const adopted = await adoptAll(
     {
       ...{ ledger: ledger.sandboxes, driver: vms.driver, volumes, checkpoints, clock, log },
-      ...{ slots: network.pool, kept: network.kept, objection: vms.objection, connectEnvd: envdOverTcp(clock) },
+      ...{ slots: network.pool, kept: network.kept, objection: vms.objection, boot: vms.boot },
+      connectEnvd: envdOverTcp(clock),
     },
     running,
   );
@@ -218,10 +224,11 @@ export async function startDaemon({ config, env, version, log, signal }: DaemonO
     ledger: ledger.sandboxes,
     ...{ snapshots, namespace: TEAM },
     startPointOf: (template) => startPoints.of(template),
-    ...{ templates, checkpoints, launch },
+    ...{ templates, checkpoints, launch, faults },
     limits: { ...config.limits, maxConcurrentStarts: config.limits.maxConcurrentStarts ?? availableParallelism() },
     keepEnded: { days: config.ledger.keepEndedDays, count: config.ledger.keepEnded },
     paused: config.paused,
+    snapshotLimits: config.snapshots,
     shutdown: { action: config.shutdown.action, timeoutMs: config.shutdown.timeoutSeconds * 1000 },
     serialLogs,
     readAvailableMemory,

@@ -37,6 +37,7 @@ async function node(t: TestContext) {
     startService: disks.startService,
     connectEnvd: envdOverTcp(systemClock),
     vmParts: disks.vmParts,
+    boot: disks.boot,
     restoreLimits: disks.restoreLimits,
   });
   const f: Fixture = await fixture({ launch, serialLogs });

@@ -5,14 +5,14 @@ import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { createLogger } from '../observability/logger.ts';
-import { type Daemon, startDaemon } from './assemble.ts';
+import { type Daemon, type DaemonOptions, startDaemon } from './assemble.ts';
 
 const EXIT_CODES = { SIGTERM: 143, SIGINT: 130 } as const;
 
 /**
  * Starts the node and returns when it listens; from then on signals end it. A start that fails ends the process with 1.
  */
-export async function runNode(): Promise<void> {
+export async function runNode(options: Pick<DaemonOptions, 'faults'> = {}): Promise<void> {
   const begin = performance.now();
   let config: Config;
   try {
@@ -26,7 +26,7 @@ export async function runNode(): Promise<void> {
   const signals = onSignals(log, end);
   try {
     const version = await productVersion();
-    const daemon = await startDaemon({ config, env: process.env, version, log, signal: end.signal });
+    const daemon = await startDaemon({ config, env: process.env, version, log, signal: end.signal, ...options });
     log.info('node is up', { url: daemon.url, version, pid: process.pid, ms: Math.round(performance.now() - begin) });
     void signals.then((signal) => shutDown(daemon, signal, log));
   } catch (error) {

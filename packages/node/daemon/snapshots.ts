@@ -5,6 +5,7 @@ import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { AssetUses } from '../assets/contract.ts';
 import { assetPlaces } from '../assets/places.ts';
 import type { Config } from '../config/schema.ts';
+import type { LifecycleFaults } from '../sandboxes/faults.ts';
 import type { Launch, StartPoint } from '../sandboxes/launch/launch.ts';
 import type { CapturedGuests } from '../sandboxes/restoring/captured-guests.ts';
 import type { SnapshotRepository } from '../snapshots/contract.ts';
@@ -40,6 +41,7 @@ export interface StartPointsOptions {
   readonly volumes: BlockStore;
   readonly repository: SnapshotRepository;
   readonly uses: AssetUses;
+  readonly faults: LifecycleFaults;
   readonly clock: Clock;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -60,18 +62,18 @@ export interface StartPoints {
 }
 
 export function createStartPoints(options: StartPointsOptions): StartPoints {
-  const { config, vms, launch, guests, volumes, repository, uses, clock, log } = options;
+  const { config, vms, launch, guests, volumes, repository, uses, faults, clock, log } = options;
   const closing = new AbortController();
   const signal = AbortSignal.any([options.signal, closing.signal]);
   const { kind, build, cpu } = vms.host;
   const machines = new Machines({
     folder: assetPlaces(config.assets).machines,
     build: createMachineBuilder({
-      ...{ launch, guests, volumes, useGuest: useGuestOverTcp, clock, log },
+      ...{ launch, guests, volumes, useGuest: useGuestOverTcp, faults, clock, log },
       facts: { vmm: { kind, build }, cpu, ...vms.boot },
     }),
     platform: JSON.stringify([vms.host, vms.boot, vms.parts]),
-    ...{ repository, uses, clock, log, signal },
+    ...{ repository, uses, faults, clock, log, signal },
   });
   return {
     async of(template) {

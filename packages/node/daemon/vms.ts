@@ -1,10 +1,10 @@
-import type { NetworkSlot } from '@aenv/contracts/vm/slot.ts';
 import { kernelArgs, measureTscKhz } from '@aenv/guest/kernel-args.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
-import type { VmDriver, VmRecord } from '@aenv/vmm/contract/micro-vm.ts';
+import type { VmDriver } from '@aenv/vmm/contract/micro-vm.ts';
 import { chooseAccelerator } from '@aenv/vmm/qemu/accelerator.ts';
 import { createQemuDriver } from '@aenv/vmm/qemu/driver.ts';
 import type { Config } from '../config/schema.ts';
+import type { AdoptionOptions } from '../sandboxes/adoption/adopt.ts';
 import type { VmParts } from '../sandboxes/launch/launch.ts';
 import type { BootArtefact, HostFacts } from '../snapshots/contract.ts';
 import { readCpuFacts } from '../snapshots/repository/host/cpu-facts.ts';
@@ -17,7 +17,7 @@ export interface Vms {
   readonly driver: VmDriver;
   readonly parts: VmParts;
   /** why this daemon cannot manage a VM of an earlier one as its own; undefined when it can */
-  readonly objection: (vm: VmRecord, slot: NetworkSlot) => Promise<string | undefined>;
+  readonly objection: AdoptionOptions['objection'];
   /** what a captured machine must have been made on to be continued here */
   readonly host: HostFacts;
   /** what machines are booted from, for their manifests */
@@ -47,7 +47,7 @@ export async function prepareVms(
   const { kernel, tools } = guest;
   return {
     driver,
-    objection: (vm, slot) => objectionTo(vm, slot, { program: qemu.system, toolsDrive: tools.path }),
+    objection: (of, slot) => objectionTo(of, slot, { program: qemu.system, toolsDrive: tools.path }),
     host: { kind: driver.kind, build: driver.build, cpu: await readCpuFacts(tscKhz) },
     boot: {
       kernel: { digest: kernel.digest, path: kernel.path },

@@ -144,6 +144,7 @@ export class Ending {
         netns: null,
         volumeId: null,
         vm: null,
+        boot: null,
         checkpoint: null,
       }),
     );

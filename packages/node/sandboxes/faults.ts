@@ -1,6 +1,7 @@
 /**
  * The steps of the lifecycle at which an end of the daemon, the block daemon or the VM leaves most to get wrong, in the
- * order of each operation. `KIND.machine_stopped` and the two after it are steps of a capture of that kind.
+ * order of each operation. `KIND.machine_stopped` and the two after it are steps of a capture of that kind; `pause_disk` is a
+ * pause that keeps the disks alone.
  */
 export const LIFECYCLE_POINTS = [
   'create.row_written',
@@ -13,6 +14,12 @@ export const LIFECYCLE_POINTS = [
   'pause.durable',
   'pause.row_paused',
   'pause.released',
+  'pause_disk.synced',
+  'pause_disk.machine_stopped',
+  'pause_disk.disk_taken',
+  'pause_disk.durable',
+  'pause_disk.row_paused',
+  'pause_disk.released',
   'resume.row_resuming',
   'resume.guest_answered',
   'resume.row_running',

@@ -35,6 +35,7 @@ import { type EndRequest, isFinal } from './lifecycle/state.ts';
 import type { ReadAvailableMemory } from './limits/memory.ts';
 import { LiveSandbox } from './live/live-sandbox.ts';
 import { LiveSandboxes } from './live/live-sandboxes.ts';
+import { howVmEnded, type VmEnd } from './live/vm-end.ts';
 import { SandboxMetrics } from './metrics.ts';
 import { newRecord, type SandboxShape } from './new-record.ts';
 import type { SandboxObserver } from './observe/contract.ts';
@@ -45,8 +46,9 @@ import type { PausedLimits } from './pausing/quota.ts';
 import { bringBack, comesBack } from './shutdown/comeback.ts';
 import type { ShutdownReport } from './shutdown/report.ts';
 import { Shutdown, type ShutdownPolicy } from './shutdown/shutdown.ts';
+import type { SnapshotLimits } from './snapshotting/quota.ts';
 import { Snapshotting } from './snapshotting/snapshotting.ts';
-import { Starting, type VmEnd } from './starting/starting.ts';
+import { Starting } from './starting/starting.ts';
 
 export interface SandboxLimits extends AdmissionLimits {
   readonly maxConcurrentStarts: number;
@@ -66,6 +68,7 @@ export interface LifecycleOptions {
   readonly limits: SandboxLimits;
   readonly keepEnded: { readonly days: number; readonly count: number };
   readonly paused: PausedLimits;
+  readonly snapshotLimits: SnapshotLimits;
   readonly shutdown: ShutdownPolicy;
   readonly faults?: LifecycleFaults;
   readonly serialLogs: SerialLogs;
@@ -297,7 +300,7 @@ export class Sandboxes implements SandboxService {
         was: 'resuming',
         ...(options.memory && checkpoint.memory
           ? continuing(checkpoint)
-          : booting(live.record, checkpoint, checkpoints)),
+          : await booting(live.record, checkpoint, checkpoints)),
         endAt: this.#inSeconds(Math.max(timeoutSeconds, (checkpoint.leftMs ?? 0) / 1000)),
       });
     } catch (error) {
@@ -313,10 +316,9 @@ export class Sandboxes implements SandboxService {
   }
 
   #onVmExit(live: LiveSandbox, vm: MicroVm, exit: VmEnd): void {
-    const { state } = live.lifecycle;
-    if (live.machine?.vm !== vm || (state !== 'running' && state !== 'pausing')) return;
-    const how = exit.signal === null ? `with exit code ${exit.code}` : `by ${exit.signal}`;
-    void this.#ending.lose(live, `the VM process ended ${how}: ${exit.lastLines}`);
+    // Whoever pauses it finds out whether that matters.
+    if (live.machine?.vm !== vm || live.lifecycle.state !== 'running') return;
+    void this.#ending.lose(live, howVmEnded(exit));
   }
 
   /** What is under way comes first, except a start, which is broken off. */

@@ -24,18 +24,17 @@ class Bed implements AsyncDisposable {
   readonly storage: StorageHost;
   readonly checkpoints: NodeCheckpoints;
   readonly machine: Machine;
+  freeBytes = 2 ** 40;
 
   private constructor(lab: Lab, storage: StorageHost, machine: Machine) {
     this.lab = lab;
     this.storage = storage;
     this.machine = machine;
-    const artefact = (name: string) => ({ digest: name, path: join(lab.folder, name) });
     this.checkpoints = new NodeCheckpoints({
-      ...{ repository: lab.repository, volumes: storage.store, host: HOST },
+      ...{ repository: lab.repository, volumes: storage.store, host: HOST, sealOf: async () => undefined },
       guests: { freeze: async () => {}, release: async () => {}, sync: async () => {} },
       log: silentLogger,
-      space: new DiskSpace({ folder: lab.folder, keepFreeBytes: 0, readFree: async () => 2 ** 40 }),
-      boot: { kernel: artefact('kernel'), toolsDrive: artefact('tools') },
+      space: new DiskSpace({ folder: lab.folder, keepFreeBytes: 0, readFree: async () => this.freeBytes }),
     });
   }
 
@@ -52,7 +51,8 @@ class Bed implements AsyncDisposable {
       attached.push({ drive, volume: await storage.store.create(`root-${number}`, { origin: EMPTY, sizeBytes }) });
     }
     const vm = {
-      record: { memoryBase: lab.zeros },
+      record: { kind: HOST.kind, memoryBase: lab.zeros },
+      exited: new Promise(() => {}),
       pause: async () => {},
       resume: async () => {},
       privateBytes: async () => 4096,
@@ -60,7 +60,9 @@ class Bed implements AsyncDisposable {
         await lab.capture(draft as Parameters<Lab['capture']>[0], [{ page: 1, count: 1, value: 7 }]);
       },
     } as unknown as MicroVm;
-    return new Bed(lab, storage, { vm, volume, drives: attached, address: '127.0.0.1' });
+    const artefact = (name: string) => ({ digest: name, path: join(lab.folder, name) });
+    const boot = { kernel: artefact('kernel'), toolsDrive: artefact('tools') };
+    return new Bed(lab, storage, { vm, volume, drives: attached, address: '127.0.0.1', boot });
   }
 
   get disks(): readonly BlockDevice[] {
@@ -129,10 +131,48 @@ test('a checkpoint has root and drives of one instant, whatever is written to th
   assert.deepEqual([await storage.store.listSnapshots(), await lab.repository.list()], [[], []]);
 });
 
-test('a machine without drives has the manifest of before; a drive that cannot be captured fails the whole', async () => {
+test('a machine of another version of the VMM says so in its manifest; only its disk is kept where it could not go on', async () => {
+  await using bed = await Bed.open(0);
+  const { machine, lab } = bed;
+  const under = (version: string): Machine => {
+    const vm = { ...machine.vm, record: { ...machine.vm.record, build: { ...HOST.build, version } } };
+    return { ...machine, vm: vm as MicroVm, boot: { ...machine.boot, kernel: { digest: 'old', path: '/old' } } };
+  };
+  const paused: string[] = [];
+  machine.vm.pause = async () => void paused.push('paused');
+  await assert.rejects(bed.checkpoints.capture(bed.request('c1', under('0'))), (error) => {
+    assert.ok(error instanceof AenvError && error.code === 'snapshot_incompatible' && error.status === 409);
+    assert.match(error.message, /version of fake was 0, here it is/);
+    assert.match(error.remediation, /without its memory/);
+    return true;
+  });
+  assert.deepEqual([paused, await bed.storage.store.listSnapshots()], [[], []]);
+  await bed.checkpoints.capture({ ...bed.request('c2', under('0')), memory: false });
+  await bed.checkpoints.capture(bed.request('c3', under(HOST.build.version)));
+  const { kernel, vmm } = await lab.repository.get('c3');
+  assert.deepEqual([kernel.digest, vmm.build], ['old', HOST.build]);
+});
+
+test('what there is no room for is refused before the machine stands still, with its memory and without', async () => {
+  await using bed = await Bed.open(0);
+  const stopped: string[] = [];
+  bed.machine.vm.pause = async () => void stopped.push('paused');
+  bed.freeBytes = 2 ** 20;
+  for (const memory of [true, false]) {
+    await assert.rejects(bed.checkpoints.capture({ ...bed.request('c1'), memory }), {
+      code: 'no_space',
+      message: /a pause( without memory)? may take 17 MiB of .*, which has 1 MiB free/,
+      remediation: /storage\.keep_free_bytes/,
+    });
+  }
+  assert.deepEqual([stopped, await bed.storage.store.listSnapshots()], [[], []]);
+});
+
+test('a machine without drives has none in its manifest; a drive that cannot be captured fails the whole', async () => {
   await using bed = await Bed.open(2);
   await bed.checkpoints.capture(bed.request('c0', { ...bed.machine, drives: [] }));
-  assert.deepEqual((await bed.lab.repository.get('c0')).disk.state, { version: 1, snapshot: 'c0' });
+  const { state } = (await bed.lab.repository.get('c0')).disk;
+  assert.deepEqual([state.version, state.snapshot, state.drives], [3, 'c0', []]);
   await bed.checkpoints.remove('c0');
   const [, second] = bed.machine.drives;
   assert.ok(second !== undefined);

@@ -1,4 +1,5 @@
 import type { BlockStore } from '@aenv/block/contract.ts';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { allEnded } from '@aenv/platform/rollback/all-ended.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
@@ -15,14 +16,7 @@ import { type LifecycleFaults, noLifecycleFaults } from '../sandboxes/faults.ts'
 import { Stopwatch } from '../sandboxes/launch/phases.ts';
 import type { CapturedGuests } from '../sandboxes/restoring/captured-guests.ts';
 import type { CheckpointRef } from '../store/sandbox-record.ts';
-import type {
-  BootArtefact,
-  CommitOptions,
-  HostFacts,
-  SnapshotDraft,
-  SnapshotManifest,
-  SnapshotRepository,
-} from './contract.ts';
+import type { CommitOptions, HostFacts, SnapshotDraft, SnapshotManifest, SnapshotRepository } from './contract.ts';
 import type { DiskSpace } from './disk-space.ts';
 import {
   checkpointOf,
@@ -35,6 +29,8 @@ import {
 } from './disks/disk-state.ts';
 import { LayerSums } from './disks/layer-sums.ts';
 import { Merges } from './merges.ts';
+import type { FileSum } from './repository/hash-file.ts';
+import { incompatibility } from './repository/host/incompatibility.ts';
 import { StandStills } from './stand-stills.ts';
 
 export interface CheckpointsOptions {
@@ -45,8 +41,8 @@ export interface CheckpointsOptions {
   readonly faults?: LifecycleFaults;
   /** what VMs run on here */
   readonly host: HostFacts;
-  /** what VMs boot here */
-  readonly boot: { readonly kernel: BootArtefact; readonly toolsDrive: BootArtefact };
+  /** what must be in a file that VMs boot; undefined where nobody knows */
+  readonly sealOf: (path: string) => Promise<FileSum | undefined>;
   readonly log: Logger;
 }
 
@@ -55,6 +51,8 @@ const MIB = 2 ** 20;
 const MARGIN_BYTES = 16 * MIB;
 /** Share of the memory above which a delta that was kept is merged into its base afterwards. */
 const LARGE_DELTA = 0.25;
+/** Share of the memory that a guest may still have to write to its disks: the kernel's default of `vm.dirty_ratio`. */
+const DIRTY_SHARE = 0.2;
 
 type Disks = ReturnType<typeof disksOf>;
 
@@ -77,21 +75,36 @@ export class NodeCheckpoints implements Checkpoints {
     this.#merges = new Merges({ ...options, pace: () => this.#standStills.none() });
   }
 
+  async admit(request: CaptureRequest): Promise<Disposable> {
+    const { space, host } = this.#options;
+    const { kind, machine, memoryMb, memory } = request;
+    const privateBytes = Math.min(memoryMb * MIB, await machine.vm.privateBytes());
+    if (memory === false) {
+      return await space.reserve(Math.ceil(privateBytes * DIRTY_SHARE) + MARGIN_BYTES, `a ${kind} without memory`);
+    }
+    const why = incompatibility({ vmm: this.#vmmOf(machine), cpu: host.cpu }, host);
+    if (why !== undefined) throw cannotGoOn(request, why);
+    // A base of its own is a file as large as the memory, beside the pages that it is made of.
+    const baseBytes = commitOptions(request).asNewBase === false ? 0 : memoryMb * MIB;
+    return await space.reserve(privateBytes + baseBytes + MARGIN_BYTES, `a ${kind}`);
+  }
+
+  async capture(request: CaptureRequest, admitted = false): Promise<Captured> {
+    using _room = admitted ? undefined : await this.admit(request);
+    return await (request.memory === false ? this.#captureDisk(request) : this.#captureAll(request));
+  }
+
   /**
    * Memory and disk are of one instant: both are taken while the virtual processors stand still. What can be done before
    * or after that is done before or after.
    */
-  async capture(request: CaptureRequest): Promise<Captured> {
-    if (request.memory === false) return await this.#captureDisk(request);
-    const { repository, space } = this.#options;
+  async #captureAll(request: CaptureRequest): Promise<Captured> {
+    const { repository } = this.#options;
     const { id, kind, machine, memoryMb } = request;
     const { vm } = machine;
     const stopwatch = new Stopwatch();
     const disks = disksOf(id, machine);
     const memoryBytes = Math.min(memoryMb * MIB, await vm.privateBytes());
-    // A base of its own is a file as large as the memory, beside the pages that it is made of.
-    const baseBytes = commitOptions(request).asNewBase === false ? 0 : memoryMb * MIB;
-    using _room = await space.reserve(memoryBytes + baseBytes + MARGIN_BYTES, `a ${kind}`);
     await using undo = new Rollback();
     await using draft = await repository.begin({ id, memoryBase: vm.record.memoryBase, memoryMb });
     await allEnded(disks.map((disk) => disk.volume.prepareSnapshot()));
@@ -100,8 +113,8 @@ export class NodeCheckpoints implements Checkpoints {
     const taken = await stopwatch.time('still', () => this.#standStills.during(take));
     const { memory, deviceState } = await stopwatch.time('durable', async () => {
       await allEnded(taken.map(({ durable }) => durable));
-      // What is kept for long tells what must be in the files that have no checksums.
-      const files = kind === 'snapshot' ? await this.#sumsOf(disks.map(({ name }) => name)) : undefined;
+      // What is kept for longer than this daemon tells what must be in the files that have no checksums.
+      const files = kind === 'fork' ? undefined : await this.#sumsOf(disks);
       return await draft.commit(this.#facts(request, files), commitOptions(request));
     });
     undo.keep();
@@ -127,23 +140,29 @@ export class NodeCheckpoints implements Checkpoints {
 
   /** What the guest writes between the two steps is on the disk or not, as after a power cut: its file system copes. */
   async #captureDisk({ id, machine, envd, then }: CaptureRequest): Promise<Captured> {
-    const { guests, volumes } = this.#options;
+    const { guests, volumes, faults = noLifecycleFaults } = this.#options;
     const stopwatch = new Stopwatch();
     const { vm, address } = machine;
     const disks = disksOf(id, machine);
     await using undo = new Rollback();
-    await guests.sync(address, envd.hostSecret);
+    await whileItLives(vm, (signal) => guests.sync(address, envd.hostSecret, signal));
+    await faults.hit('pause_disk.synced');
     await allEnded(disks.map(({ volume }) => volume.prepareSnapshot()));
     await vm.pause();
     for (const { name } of disks) undo.add(() => volumes.removeSnapshot(name));
+    await faults.hit('pause_disk.machine_stopped');
     const taken = await allEnded(disks.map(({ name, volume }) => volume.snapshot(name)));
+    await faults.hit('pause_disk.disk_taken');
     if (then === 'go_on') await this.goOn(machine, envd.hostSecret);
     await allEnded(taken.map(({ durable }) => durable));
+    const files = await this.#sumsOf(disks);
     undo.keep();
-    return { bytes: 0, ms: stopwatch.read() };
+    return { bytes: 0, files, ms: stopwatch.read() };
   }
 
-  disksOf(id: string, drives: readonly AttachedDrive[]): KeptDisks {
+  async disksOf({ id, memory, files }: CheckpointRef, drives: readonly AttachedDrive[]): Promise<KeptDisks> {
+    const kept = memory ? filesOf(await this.#options.repository.get(id)) : files;
+    await this.#sums.check(kept ?? []);
     const starts = drives.map((drive, at) => {
       return { drive, disk: { kind: 'snapshot', snapshot: driveSnapshot(id, at + 1) } } as const;
     });
@@ -152,13 +171,17 @@ export class NodeCheckpoints implements Checkpoints {
 
   async goOn({ vm, address }: Machine, hostSecret: string): Promise<void> {
     await vm.resume();
-    await this.#options.guests.release(address, hostSecret);
+    await whileItLives(vm, () => this.#options.guests.release(address, hostSecret));
   }
 
   async open(id: string): Promise<OpenCheckpoint> {
-    const { manifest, image, close } = await this.#options.repository.open(id, this.#options.host);
+    const { repository, host, sealOf } = this.#options;
+    const { manifest, image, close } = await repository.open(id, host);
     try {
       await this.#sums.check(filesOf(manifest));
+      const { path } = manifest.toolsDrive;
+      const sum = await sealOf(path);
+      if (sum !== undefined) await this.#sums.check([{ path, ...sum }], `the tools drive of snapshot ${id},`);
       return {
         image,
         disk: diskOf(manifest),
@@ -192,26 +215,55 @@ export class NodeCheckpoints implements Checkpoints {
     await this.#merges.close();
   }
 
-  async #sumsOf(snapshots: readonly string[]): Promise<readonly LayerSum[]> {
+  async #sumsOf(disks: readonly { readonly name: string }[]): Promise<readonly LayerSum[]> {
     const paths: string[] = [];
-    for (const snapshot of snapshots) paths.push(...(await this.#options.volumes.ownLayersOf(snapshot)));
+    for (const { name } of disks) paths.push(...(await this.#options.volumes.ownLayersOf(name)));
     return await this.#sums.of(paths);
   }
 
+  /** What a machine runs under, which need not be what this node starts VMs with today. */
+  #vmmOf({ vm: { record } }: Machine) {
+    return { kind: record.kind, build: record.build ?? this.#options.host.build };
+  }
+
   #facts(request: CaptureRequest, files: readonly LayerSum[] | undefined) {
-    const { host, boot } = this.#options;
-    const { id, kind, sandboxId, templateId, cpuCount, envd } = request;
-    const drives = request.machine.drives.map(({ drive }) => drive);
+    const { host } = this.#options;
+    const { id, kind, sandboxId, templateId, cpuCount, envd, machine } = request;
+    const drives = machine.drives.map(({ drive }) => drive);
     return {
-      ...{ kind, cpu: host.cpu, ...(request.machine.boot ?? boot) },
+      ...{ kind, cpu: host.cpu, ...machine.boot },
       source: { sandboxId, templateId },
       names: request.names ?? [],
       disk: { state: snapshotState(id, drives, files), paths: [] },
-      vmm: { kind: host.kind, build: host.build },
+      vmm: this.#vmmOf(machine),
       machine: { cpuCount, drives: ['root', 'tools', ...drives.map(({ label }) => label)] },
       envd: { hostSecret: envd.hostSecret, version: envd.version, bootId: envd.bootId ?? '' },
     };
   }
+}
+
+/**
+ * What a guest is asked, given up when there is no guest any more: nobody would answer for minutes.
+ * @throws AenvError `vm_died`; what the guest throws
+ */
+async function whileItLives<T>(vm: Machine['vm'], ask: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const over = new AbortController();
+  const died = new AenvError('vm_died', `VM ${vm.record.incarnation} has ended`);
+  void vm.exited.then(() => over.abort(died)).catch(() => over.abort(died));
+  const gone = Promise.withResolvers<never>();
+  over.signal.addEventListener('abort', () => gone.reject(died));
+  return await Promise.race([ask(over.signal), gone.promise]);
+}
+
+function cannotGoOn({ kind, sandboxId }: CaptureRequest, why: string): AenvError {
+  return new AenvError(
+    'snapshot_incompatible',
+    `a ${kind} of sandbox '${sandboxId}' could not be continued here, since it was started before a change of this node: ${why}`,
+    {
+      remediation:
+        'Pause it without its memory (`memory: false`), which boots its disk later, or start the daemon with the QEMU that it runs under (`vmm.qemu`).',
+    },
+  );
 }
 
 /**

@@ -59,7 +59,10 @@ test('memory and disk are of one instant, the guest goes on before anything is w
   steps.length = 0;
   await checkpoints.capture(machines.request(guest, 'c2', { memory: false }));
   assert.deepEqual(steps, ['sync', 'pause', 'disk']);
-  assert.deepEqual(checkpoints.disksOf('c2', []), { disk: { kind: 'snapshot', snapshot: 'c2' }, drives: [] });
+  assert.deepEqual(await checkpoints.disksOf({ id: 'c2', memory: false }, []), {
+    disk: { kind: 'snapshot', snapshot: 'c2' },
+    drives: [],
+  });
   assert.deepEqual([...machines.disks], ['c1', 'c2']);
   assert.equal((await lab.repository.list()).length, 1);
   await checkpoints.remove('c2');
@@ -100,6 +103,7 @@ test('a snapshot with a damaged or missing part, or of a newer version, is refus
     ...{ slots: host.slots, volumes: host.volumes, bootVm: host.bootVm, restoreVm: host.restoreVm, checkpoints },
     ...{ connectEnvd: host.connectEnvd, startService: host.startService, vmParts: host.vmParts },
     restoreLimits: host.restoreLimits,
+    boot: host.boot,
   });
   await using f = await fixture({ launch });
   await using api = apiFixture({}, { sandboxes: f.sandboxes, snapshots: f.snapshots });

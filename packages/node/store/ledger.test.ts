@@ -74,6 +74,31 @@ describe('the ledger as a file', () => {
     assert.deepEqual(ledger.templates.tags('t1'), [{ tag: 'default', buildId, createdAt: new Date(2000) }]);
   });
 
+  it('takes over sandboxes that run, and snapshots, of before it was kept what they were booted from and take', () => {
+    const { boot: _boot, vm, ...before } = fullRecord();
+    assert.ok(vm !== undefined);
+    const { build: _build, ...oldVm } = vm;
+    ledger.sandboxes.insert({ ...before, vm: oldVm });
+    ledger.close();
+    const raw = new DatabaseSync(join(home, 'ledger', 'aenv.db'));
+    const version = MIGRATIONS.findIndex((sql) => sql.includes('COLUMN boot'));
+    raw.exec('ALTER TABLE sandboxes DROP COLUMN boot; ALTER TABLE snapshots DROP COLUMN bytes');
+    raw.exec(
+      'INSERT INTO snapshots VALUES (\'s1\', \'c1\', NULL, NULL, \'i1\', 1, 1, 512, 1024, \'0.6.13\', \'{"v":1,"envVars":{},"user":"u","workdir":"/"}\', \'[]\')',
+    );
+    raw.exec(`PRAGMA user_version = ${version}`);
+    raw.close();
+    ledger = openLedger(home);
+    assert.deepEqual(ledger.sandboxes.get(before.sandboxId), { ...before, vm: oldVm });
+    assert.deepEqual(
+      [ledger.snapshots.get('s1')?.bytes, ledger.snapshots.usage()],
+      [undefined, { count: 1, bytes: 0 }],
+    );
+    const { boot } = fullRecord();
+    ledger.sandboxes.update(before.sandboxId, 'running', { vm, ...(boot === undefined ? {} : { boot }) });
+    assert.deepEqual(ledger.sandboxes.get(before.sandboxId), fullRecord());
+  });
+
   it('is readable by its owner only, write-ahead log included', () => {
     ledger.meta.set('k', 'v');
     assert.equal(statSync(join(home, 'ledger')).mode & 0o777, 0o700);

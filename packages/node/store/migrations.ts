@@ -175,4 +175,8 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE templates DROP COLUMN source;
   ALTER TABLE templates DROP COLUMN start;
   `,
+  `
+  ALTER TABLE sandboxes ADD COLUMN boot TEXT;
+  ALTER TABLE snapshots ADD COLUMN bytes INTEGER;
+  `,
 ];

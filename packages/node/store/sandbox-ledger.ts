@@ -30,6 +30,7 @@ const COLUMNS = [
   'metadata',
   'options',
   'vm',
+  'boot',
   'checkpoint',
   'paused_at',
 ];

@@ -1,6 +1,8 @@
 import type { VmRecord } from '@aenv/vmm/contract/micro-vm.ts';
+import type { BootParts } from '../sandboxes/checkpoints/contract.ts';
 import type { EndReason, SandboxState, SandboxView } from '../sandboxes/contract.ts';
 import type { AttachedDrive } from '../sandboxes/drives/contract.ts';
+import type { LayerSum } from '../snapshots/disks/disk-state.ts';
 import type { StartState } from '../templates/contract.ts';
 
 /**
@@ -24,6 +26,8 @@ export interface SandboxRecord extends SandboxView {
   /** absolute path of the network namespace */
   readonly netns?: string;
   readonly vm?: VmRecord;
+  /** what its guest was booted from; absent also in rows of before this was kept */
+  readonly boot?: BootParts;
   readonly volumeId?: string;
   /** attached drives, in their order; their volumes are named after the sandbox */
   readonly drives: readonly AttachedDrive[];
@@ -45,6 +49,8 @@ export interface CheckpointRef {
   readonly bytes?: number;
   /** set when a shutdown paused it, so that the next start lets it go on: what was left of its time to live, in `ms` */
   readonly leftMs?: number;
+  /** what is in the files of its disks; of one that has the memory, the manifest says so */
+  readonly files?: readonly LayerSum[];
 }
 
 /** States in which a sandbox holds, or may hold, resources of the host. */
@@ -68,6 +74,7 @@ export interface SandboxChange {
   readonly slotIndex?: number | null;
   readonly netns?: string | null;
   readonly vm?: VmRecord | null;
+  readonly boot?: BootParts | null;
   readonly volumeId?: string | null;
   readonly drives?: readonly AttachedDrive[];
   readonly incarnation?: string | null;

@@ -37,7 +37,15 @@ const Vm = z.object({
   serialLog: z.string(),
   // Rows of before there were snapshots do not have it.
   memoryBase: z.string().default(''),
+  // Nor do rows of before VMs under another VMM were taken over.
+  build: z
+    .object({ version: z.string(), accelerator: z.enum(['kvm', 'tcg', 'none']), machine: z.string() })
+    .exactOptional(),
 });
+
+const artefact = z.object({ digest: z.string(), path: z.string() });
+/** What the guest was booted from, version 1 of the JSON column. */
+const Boot = z.object({ v: z.literal(1), kernel: artefact, toolsDrive: artefact });
 
 const Checkpoint = z.object({
   v: z.literal(1),
@@ -45,6 +53,7 @@ const Checkpoint = z.object({
   memory: z.boolean(),
   bytes: z.int().min(0).exactOptional(),
   leftMs: z.int().min(0).exactOptional(),
+  files: z.array(z.object({ path: z.string(), sizeBytes: z.int().min(0), digest: z.string() })).exactOptional(),
 });
 
 const Row = z.object({
@@ -73,6 +82,7 @@ const Row = z.object({
   metadata: json(stringMap),
   options: json(Options),
   vm: json(Vm).nullable(),
+  boot: json(Boot).nullable(),
   checkpoint: json(Checkpoint).nullable(),
   paused_at: time.nullable(),
 });
@@ -112,6 +122,7 @@ export function toSandboxRecord(raw: RawRow): SandboxRecord {
     metadata: row.metadata,
     ...options,
     ...optional('vm', row.vm === null ? null : withoutVersion(row.vm)),
+    ...optional('boot', row.boot === null ? null : withoutVersion(row.boot)),
     ...optional('checkpoint', row.checkpoint === null ? null : withoutVersion(row.checkpoint)),
     ...optional('pausedAt', row.paused_at),
   };
@@ -155,6 +166,7 @@ export function toSandboxRow(record: SandboxRecord): Parameters {
       start: { v: 1, ...record.start },
     }),
     vm: record.vm === undefined ? null : JSON.stringify({ v: 1, ...record.vm }),
+    boot: record.boot === undefined ? null : JSON.stringify({ v: 1, ...record.boot }),
     checkpoint: record.checkpoint === undefined ? null : JSON.stringify({ v: 1, ...record.checkpoint }),
     paused_at: record.pausedAt?.getTime() ?? null,
   };
@@ -172,7 +184,7 @@ export function applyChange(record: SandboxRecord, change: SandboxChange): Sandb
   };
   const { envdAccessToken, trafficAccessToken, slotIndex, netns, vm, volumeId, incarnation, bootId, ...others } =
     merged;
-  const { checkpoint, pausedAt, ...rest } = others;
+  const { checkpoint, pausedAt, boot, ...rest } = others;
   return {
     ...rest,
     ...optional('envdAccessToken', envdAccessToken ?? null),
@@ -180,6 +192,7 @@ export function applyChange(record: SandboxRecord, change: SandboxChange): Sandb
     ...optional('slotIndex', slotIndex ?? null),
     ...optional('netns', netns ?? null),
     ...optional('vm', vm ?? null),
+    ...optional('boot', boot ?? null),
     ...optional('volumeId', volumeId ?? null),
     ...optional('incarnation', incarnation ?? null),
     ...optional('bootId', bootId ?? null),

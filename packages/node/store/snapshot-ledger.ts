@@ -2,10 +2,10 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { z } from 'zod';
 import { DriveSchema } from '../sandboxes/drives/schema.ts';
 import { DEFAULT_TAG } from '../templates/reference.ts';
-import { json, time } from './columns.ts';
+import { json, optional, time } from './columns.ts';
 import type { Database, Parameters, RawRow } from './database.ts';
 import { decodePageToken, encodePageToken } from './page-token.ts';
-import type { SnapshotName, SnapshotPage, SnapshotQuery, SnapshotRecord } from './snapshot-record.ts';
+import type { SnapshotName, SnapshotPage, SnapshotQuery, SnapshotRecord, SnapshotUsage } from './snapshot-record.ts';
 import { StartColumn } from './start-column.ts';
 
 const Row = z.object({
@@ -21,6 +21,7 @@ const Row = z.object({
   envd_version: z.string(),
   start: json(StartColumn),
   drives: json(z.array(DriveSchema)),
+  bytes: z.int().nullable(),
 });
 
 /** The rows of all snapshots that were acknowledged. A change that returned is on the disk. */
@@ -42,7 +43,7 @@ export class SnapshotLedger {
       }
       this.#database.run(
         `INSERT INTO snapshots VALUES (:template_id, :checkpoint_id, :alias, :tag, :sandbox_id, :created_at,
-           :cpu_count, :memory_mb, :disk_size_mb, :envd_version, :start, :drives)`,
+           :cpu_count, :memory_mb, :disk_size_mb, :envd_version, :start, :drives, :bytes)`,
         toRow(snapshot),
       );
     });
@@ -61,6 +62,12 @@ export class SnapshotLedger {
   /** Ids of the captured machines that snapshots need. */
   checkpointIds(): readonly string[] {
     return this.#database.all('SELECT checkpoint_id FROM snapshots').map((row) => String(row.checkpoint_id));
+  }
+
+  /** How many there are, and what they take, as far as that was counted. */
+  usage(): SnapshotUsage {
+    const row = this.#database.get('SELECT count(*) AS count, coalesce(sum(bytes), 0) AS bytes FROM snapshots');
+    return { count: Number(row?.count ?? 0), bytes: Number(row?.bytes ?? 0) };
   }
 
   /**
@@ -124,6 +131,7 @@ function toRecord(raw: RawRow): SnapshotRecord {
     envdVersion: row.envd_version,
     start: row.start,
     drives: row.drives,
+    ...optional('bytes', row.bytes),
   };
 }
 
@@ -141,5 +149,6 @@ function toRow(snapshot: SnapshotRecord): Parameters {
     envd_version: snapshot.envdVersion,
     start: JSON.stringify({ v: 1, ...snapshot.start }),
     drives: JSON.stringify(snapshot.drives),
+    bytes: snapshot.bytes ?? null,
   };
 }

@@ -20,6 +20,14 @@ export interface SnapshotRecord {
   readonly start: StartState;
   /** that its machine has besides its root */
   readonly drives: readonly AttachedDrive[];
+  /** what it took on the disk when it was made, without what it shares; rows of before this was counted do not have it */
+  readonly bytes?: number;
+}
+
+/** What all snapshots are together. */
+export interface SnapshotUsage {
+  readonly count: number;
+  readonly bytes: number;
 }
 
 /** A name within the namespace of the node, as `alias:tag`. */

@@ -80,6 +80,8 @@ export interface VmRecord {
   readonly serialLog: string;
   /** the file that the guest's memory is a private mapping of */
   readonly memoryBase: string;
+  /** that it runs under; absent in records of before this was kept */
+  readonly build?: VmmBuild;
 }
 
 /** Pages are 4 KiB; offsets in guest memory are those in its base file. */

@@ -2,12 +2,13 @@ import { mkdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
-import type { MicroVm, VmDriver, VmRecord, VmShape, VmSpec } from '../contract/micro-vm.ts';
+import type { MicroVm, VmDriver, VmmBuild, VmRecord, VmShape, VmSpec } from '../contract/micro-vm.ts';
 import type { BootPlan } from './boot-plan.ts';
 import { restoreFake } from './fake-memory.ts';
 import { FakeVm } from './fake-vm.ts';
 
 const MAX_DRIVES = 16;
+const BUILD: VmmBuild = { version: '1', accelerator: 'none', machine: 'fake' };
 
 type Failure = 'boot_failed' | 'restore_failed';
 
@@ -80,7 +81,7 @@ export function createFakeDriver(options: FakeDriverOptions = {}): FakeDriver {
 
   return {
     kind: 'fake',
-    build: { version: '1', accelerator: 'none', machine: 'fake' },
+    build: BUILD,
     driveKinds: ['file', 'nbd', 'device'],
     maxDrives: MAX_DRIVES,
     host,
@@ -132,5 +133,6 @@ async function makeRunDir(code: Failure, spec: VmShape): Promise<void> {
 /** No process has a negative start time, so nothing that is done to this identity reaches one, least of all this one. */
 function fakeRecord(spec: VmShape, memoryBase: string): VmRecord {
   const { incarnation, runDir, serialLog } = spec;
-  return { kind: 'fake', incarnation, process: { pid: process.pid, startTime: -1 }, runDir, serialLog, memoryBase };
+  const identity = { pid: process.pid, startTime: -1 };
+  return { kind: 'fake', incarnation, process: identity, runDir, serialLog, memoryBase, build: BUILD };
 }

@@ -138,6 +138,7 @@ class QemuDriver implements VmDriver {
       runDir: shape.runDir,
       serialLog: shape.serialLog,
       memoryBase: memory.path,
+      build: this.build,
     };
     let qmp: QmpClient | undefined;
     let state: 'running' | 'paused';
@@ -166,7 +167,8 @@ class QemuDriver implements VmDriver {
     const qmp = await connectQmp(qmpSocketPath(record.runDir), undefined, this.#startTimeoutMs);
     const status = await queryStatus(qmp);
     if (status === 'running' || status === 'paused') {
-      return this.#watch(record, adoptProcess(record.process, qmp.closed), qmp, status);
+      // One whose record does not say is of a version that only took over its own.
+      return this.#watch({ build: this.build, ...record }, adoptProcess(record.process, qmp.closed), qmp, status);
     }
     await new SerialLog(record.serialLog).append(await drainConsole(qmp, 1_000));
     qmp.close();

@@ -37,6 +37,7 @@ function next(f: Fixture, change: Partial<AdoptionOptions> = {}): AdoptionOption
     driver: { adopt: async ({ incarnation }) => host.vms.get(incarnation) },
     kept: new Map(slots.map((slot) => [slot.netns, slot])),
     objection: async () => undefined,
+    boot: host.boot,
     connectEnvd: ({ address }) => ({
       ...host.connectEnvd({ address, port: 0 }),
       init: async () => ({ bootId: bootOf(address), envdVersion: '0.6.13', steps: {} }),
@@ -83,6 +84,33 @@ test('one that stood still for a pause goes on, and the half of a checkpoint goe
   assert.deepEqual(f.host.released, [undefined], 'its programs go on');
   const row = f.ledger.sandboxes.get(sandboxId);
   assert.deepEqual([row?.state, row?.checkpoint], ['running', undefined]);
+});
+
+test('one that was booted from what is of another version now stays so: also what is captured of it says so', async () => {
+  await using f = await fixture();
+  const { sandboxId } = await f.sandboxes.create(CREATE);
+  const old = { kernel: { digest: 'k0', path: '/k0' }, toolsDrive: { digest: 't0', path: '/t0' } };
+  f.ledger.sandboxes.update(sandboxId, 'running', { boot: old });
+  const asked: unknown[] = [];
+  const objection: AdoptionOptions['objection'] = async ({ boot }) => void asked.push(boot);
+  const adopted = await adoptAll(next(f, { objection }), f.ledger.sandboxes.live());
+  assert.deepEqual([asked, adopted[0]?.machine.boot], [[old], old]);
+  const daemon = f.restart();
+  daemon.takeOver(adopted);
+  await daemon.pause(sandboxId, { memory: true });
+  assert.deepEqual([...f.host.checkpointsOnDisk.values()][0]?.boot, old);
+  await daemon.connect(sandboxId, 60);
+  assert.deepEqual(f.ledger.sandboxes.get(sandboxId)?.boot, old, 'a second time, too');
+  await daemon.kill(sandboxId);
+  await daemon.close();
+});
+
+test('one whose row does not say what it was booted from gets what machines boot here', async () => {
+  await using f = await fixture();
+  const { sandboxId } = await f.sandboxes.create(CREATE);
+  f.ledger.sandboxes.update(sandboxId, 'running', { boot: null });
+  const [adopted] = await adoptAll(next(f), f.ledger.sandboxes.live());
+  assert.deepEqual([adopted?.machine.boot, f.ledger.sandboxes.get(sandboxId)?.boot], [f.host.boot, f.host.boot]);
 });
 
 const FAULTS: readonly [RegExp, (f: Fixture) => Partial<AdoptionOptions>][] = [

@@ -11,7 +11,7 @@ import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type { VmDriver, VmRecord } from '@aenv/vmm/contract/micro-vm.ts';
 import type { SandboxLedger } from '../../store/sandbox-ledger.ts';
 import type { SandboxRecord } from '../../store/sandbox-record.ts';
-import type { Checkpoints, Machine } from '../checkpoints/contract.ts';
+import type { BootParts, Checkpoints, Machine } from '../checkpoints/contract.ts';
 import { driveVolumeIds } from '../drives/take-drives.ts';
 import type { ConnectEnvd } from '../envd-client/envd-client.ts';
 
@@ -25,7 +25,12 @@ export interface AdoptionOptions {
   readonly checkpoints: Pick<Checkpoints, 'remove'>;
   readonly connectEnvd: ConnectEnvd;
   /** why a VM that lives cannot be managed by this daemon; undefined when it can */
-  readonly objection: (vm: VmRecord, slot: NetworkSlot) => Promise<string | undefined>;
+  readonly objection: (
+    of: { readonly vm: VmRecord; readonly boot?: BootParts },
+    slot: NetworkSlot,
+  ) => Promise<string | undefined>;
+  /** what machines boot here; those of rows that do not say were booted from it, if there is no objection */
+  readonly boot: BootParts;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -70,7 +75,7 @@ async function adoptOrLose(options: AdoptionOptions, row: SandboxRecord): Promis
       endReason: 'daemon_crashed',
       endMessage: `the daemon went down while it ran, and it could not be taken over: ${reason}`,
       endedAt: new Date(clock.now()),
-      ...{ slotIndex: null, netns: null, volumeId: null, vm: null, checkpoint: null },
+      ...{ slotIndex: null, netns: null, volumeId: null, vm: null, boot: null, checkpoint: null },
     });
     return undefined;
   }
@@ -89,7 +94,7 @@ async function adopt(options: AdoptionOptions, row: SandboxRecord): Promise<Adop
     await killAndWait(vmRecord.process);
   });
   if (slot === undefined) throw new Error('its network is gone');
-  const why = await objection(vmRecord, slot);
+  const why = await objection({ vm: vmRecord, ...(row.boot === undefined ? {} : { boot: row.boot }) }, slot);
   if (why !== undefined) throw new Error(why);
   const volume = await volumes.open(volumeId);
   const drives = await allEnded(
@@ -106,10 +111,10 @@ async function adopt(options: AdoptionOptions, row: SandboxRecord): Promise<Adop
   const answer = await envd.init({}, [hostSecret], limit);
   if (answer.bootId !== row.bootId) throw new AenvError('vm_died', 'another guest answers in its place');
   await envd.unfreeze(hostSecret, undefined, limit);
-  const { checkpoint } = row;
+  const { checkpoint, boot = options.boot } = row;
   if (checkpoint !== undefined) await options.checkpoints.remove(checkpoint.id);
-  const record = ledger.update(row.sandboxId, row.state, { state: 'running', checkpoint: null });
+  const record = ledger.update(row.sandboxId, row.state, { state: 'running', checkpoint: null, vm: vm.record, boot });
   if (record === undefined) throw new AenvError('internal', 'its row is not as expected');
 
-  return { record, machine: { vm, volume, drives, address: slot.hostAddress }, resources: undo.keep() };
+  return { record, machine: { vm, volume, drives, address: slot.hostAddress, boot }, resources: undo.keep() };
 }

@@ -3,7 +3,7 @@ import type { LiveSandbox } from '../live/live-sandbox.ts';
 import type { Captured, CaptureRequest, Checkpoints } from './contract.ts';
 
 export interface CapturingParts {
-  readonly checkpoints: Pick<Checkpoints, 'capture' | 'goOn'>;
+  readonly checkpoints: Pick<Checkpoints, 'admit' | 'capture' | 'goOn'>;
   readonly ending: Pick<Ending, 'lose'>;
 }
 
@@ -18,8 +18,10 @@ export async function captureInPassing(
   source: LiveSandbox,
   request: CaptureRequest,
 ): Promise<Captured> {
+  // Refused before anything is asked of its guest.
+  using _room = await checkpoints.admit(request);
   try {
-    return await checkpoints.capture(request);
+    return await checkpoints.capture(request, true);
   } catch (error) {
     if (source.lifecycle.state === 'running') {
       await checkpoints.goOn(request.machine, source.record.hostSecret).catch(async (reason: unknown) => {

@@ -1,6 +1,8 @@
 import type { BlockDevice, DiskOrigin } from '@aenv/block/contract.ts';
 import type { MicroVm, VmImage } from '@aenv/vmm/contract/micro-vm.ts';
 import type { BootArtefact } from '../../snapshots/contract.ts';
+import type { LayerSum } from '../../snapshots/disks/disk-state.ts';
+import type { CheckpointRef } from '../../store/sandbox-record.ts';
 import type { AttachedDrive, DriveStart, MachineDrive } from '../drives/contract.ts';
 import type { Phases } from '../launch/phases.ts';
 
@@ -17,8 +19,7 @@ export interface Machine {
   readonly drives: readonly MachineDrive[];
   /** that the host dials */
   readonly address: string;
-  /** absent: what VMs boot here today */
-  readonly boot?: BootParts;
+  readonly boot: BootParts;
 }
 
 export type CheckpointKind = 'template' | 'pause' | 'snapshot' | 'fork';
@@ -65,6 +66,8 @@ export interface Captured {
    * `disk` and, where it goes on, `release`. `prepare` comes before it, `durable` after it.
    */
   readonly ms: Phases;
+  /** what is in the files of its disks, where it has no manifest that says so */
+  readonly files?: readonly LayerSum[];
 }
 
 /** The disks of a sandbox as they were kept. */
@@ -76,11 +79,19 @@ export interface KeptDisks {
 /** Captured sandboxes: memory, devices and disk of one instant, or the disk alone. */
 export interface Checkpoints {
   /**
-   * Captures a running machine. When it resolves, all of it is durable. When it throws, nothing of the checkpoint is left;
-   * the VM is then in either state.
-   * @throws AenvError `no_space` before anything is done when there is not room for it
+   * Makes sure that a machine can be captured and continued here, and promises the room for it until the result is
+   * disposed. Nothing happens to the machine.
+   * @throws AenvError `no_space`; `snapshot_incompatible` for one that runs under another VMM than this node has now
    */
-  capture(request: CaptureRequest): Promise<Captured>;
+  admit(request: CaptureRequest): Promise<Disposable>;
+  /**
+   * Captures a running machine. When it resolves, all of it is durable, and a machine that was to stand still is not needed
+   * any more, nor is it asked whether it lives. When it throws, nothing of the checkpoint is left; the VM is then in either
+   * state.
+   * @param admitted that `admit` was called, and its promise holds; it is called first otherwise
+   * @throws AenvError as `admit`; `vm_died`, `capture_failed`, `no_space`, `io_failed`
+   */
+  capture(request: CaptureRequest, admitted?: boolean): Promise<Captured>;
   /**
    * Lets a machine that stands still go on. Its clock stood still, too, and is set.
    * @throws AenvError `vm_died`
@@ -88,8 +99,11 @@ export interface Checkpoints {
   goOn(machine: Machine, hostSecret: string): Promise<void>;
   /** @throws AenvError `snapshot_not_found`, `snapshot_corrupt`, or why this host cannot run it */
   open(id: string): Promise<OpenCheckpoint>;
-  /** The disks of a checkpoint, to be booted; also of one that has the memory. */
-  disksOf(id: string, drives: readonly AttachedDrive[]): KeptDisks;
+  /**
+   * The disks of a checkpoint, to be booted; also of one that has the memory.
+   * @throws AenvError `snapshot_corrupt` naming the part; as `open`
+   */
+  disksOf(checkpoint: CheckpointRef, drives: readonly AttachedDrive[]): Promise<KeptDisks>;
   /** Idempotent. What others still need of it stays. */
   remove(id: string): Promise<void>;
 }

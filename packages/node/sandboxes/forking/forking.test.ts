@@ -80,6 +80,36 @@ test('a fork for which the node has no room at all is refused before the source 
   assert.ok(!f.host.reached.includes('capture'));
 });
 
+test('a fork for which there is no memory or no disk left is refused before anything is half made, with what to do', async () => {
+  let availableMb = 1_000_000;
+  await using f = await fixture({
+    limits: { maxSandboxes: 9, memoryShare: 0.5, maxConcurrentStarts: 4, maxQueuedStarts: 64 },
+    readAvailableMemory: () => availableMb,
+  });
+  const { sandboxId } = await f.sandboxes.create(CREATE);
+  const held = f.host.inventory();
+  const fork = () => f.sandboxes.fork(sandboxId, { count: 2, timeoutSeconds: 60 });
+  const remedy = (code: string, message: RegExp) => (error: unknown) => {
+    assert.ok(error instanceof AenvError && error.code === code, String(error));
+    assert.match(error.message, message);
+    assert.ok(error.remediation.length > 20);
+    return true;
+  };
+  availableMb = 100;
+  await assert.rejects(fork(), remedy('capacity_exhausted', /memory/));
+  availableMb = 1_000_000;
+  f.host.hooks.set('admit', () => {
+    throw new AenvError('no_space', 'the disk is full');
+  });
+  await assert.rejects(fork(), remedy('no_space', /disk is full/));
+  assert.ok(!f.host.reached.includes('capture') && !f.host.released.length);
+  assert.deepEqual(f.host.inventory(), held);
+  assert.deepEqual(
+    f.ledger.sandboxes.live().map((row) => row.sandboxId),
+    [sandboxId],
+  );
+});
+
 test('a source whose capture fails runs on, and no child is made', async () => {
   await using f = await fixture();
   const { sandboxId } = await f.sandboxes.create(CREATE);

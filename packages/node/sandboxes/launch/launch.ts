@@ -51,6 +51,8 @@ export interface LaunchOptions {
   readonly checkpoints: Pick<Checkpoints, 'open'>;
   readonly startService: StartService;
   readonly vmParts: VmParts;
+  /** what of it is kept of a machine that is booted */
+  readonly boot: BootParts;
   readonly restoreLimits: RestoreLimits;
   /** absent: none stand ready */
   readonly warm?: WarmSandboxes;
@@ -94,8 +96,7 @@ export interface Launched {
   readonly answer: InitAnswer;
   /** what came of the hooks of a guest that was continued */
   readonly hooks: readonly HookResult[];
-  /** what a guest that was captured was booted from */
-  readonly boot?: BootParts;
+  readonly boot: BootParts;
 }
 
 export type Launch = (request: LaunchRequest) => Promise<Launched>;
@@ -112,7 +113,9 @@ export function createLaunch(options: LaunchOptions): Launch {
     if (warm !== undefined) return await goOn(options, request, warm, from.event);
     const checkpoint = await stopwatch.time('open', () => options.checkpoints.open(from.id));
     resources.add(() => checkpoint.close());
-    return await goOn(options, request, await restore(options, request, checkpoint), from.event);
+    const machine = await restore(options, request, checkpoint);
+    // Its files are needed until the ledger knows the memory that the VM maps: a pause need not take their space any longer.
+    return await goOn(options, request, machine, from.event, () => checkpoint.close());
   };
 }
 
@@ -139,7 +142,7 @@ async function boot(
       request.sandboxId,
       { ...parts, ...shape },
       async (started, attempt, alive) => {
-        request.onVmStarted({ slot, volume, drives, vm: started });
+        request.onVmStarted({ slot, volume, drives, vm: started, boot: options.boot });
         await stopwatch.time('guest', () => envd.waitHealthy(attempt, alive));
         alive();
         // Part of the attempt: a guest that hangs in its setup is as good as one that hangs in its boot.
@@ -156,7 +159,7 @@ async function boot(
     const address = slot.hostAddress;
     await stopwatch.time('service', () => options.startService({ service, vm, address, signal }));
   }
-  return { vm, slot, volume, drives, answer, hooks: [] };
+  return { vm, slot, volume, drives, answer, hooks: [], boot: options.boot };
 }
 
 /** One that stands ready, set going; undefined when there is none, or it has just ended. */
@@ -204,9 +207,11 @@ async function goOn(
   request: LaunchRequest,
   { vm, slot, volume, drives, boot, secret }: Machine,
   event: RestoreEvent,
+  recorded: () => Promise<void> = async () => {},
 ): Promise<Launched> {
   const { stopwatch, signal, hostSecret, init } = request;
-  request.onVmStarted({ slot, volume, drives, vm });
+  request.onVmStarted({ slot, volume, drives, vm, boot });
+  await recorded();
   const envd = options.connectEnvd({ address: slot.hostAddress, port: ENVD_PORT });
   await vm.resume();
   const over = new AbortController();

@@ -12,11 +12,11 @@ export function continuing({ id }: CheckpointRef): Beginning {
 }
 
 /** It boots its disk as it was, as the same sandbox, and begins with what its template begins with. */
-export function booting(
+export async function booting(
   record: SandboxRecord,
-  { id }: CheckpointRef,
+  checkpoint: CheckpointRef,
   checkpoints: Pick<Checkpoints, 'disksOf'>,
-): Beginning {
-  const from = { kind: 'disk', ...checkpoints.disksOf(id, record.drives) } as const;
+): Promise<Beginning> {
+  const from = { kind: 'disk', ...(await checkpoints.disksOf(checkpoint, record.drives)) } as const;
   return { from, init: firstInit(record), ...serviceOf(record, record.envdAccessToken) };
 }

@@ -31,6 +31,7 @@ test('a paused sandbox holds nothing but its checkpoint, and comes back as the o
   assert.equal(resumedRow?.bootId, before?.bootId);
   assert.notEqual(resumedRow?.incarnation, before?.incarnation);
   assert.equal(resumedRow?.checkpoint, undefined);
+  assert.equal(f.host.opened.size, 0, 'the files of the pause take no space any longer');
   assert.equal(Buffer.from(f.host.inits.at(-1)?.seed ?? '', 'base64').length, 32);
   assert.deepEqual(f.host.inventory().sort(), ['slot 0', `vm ${resumedRow?.incarnation}`, `volume ${sandboxId}`]);
 });
@@ -93,6 +94,52 @@ test('a VM that dies while it is captured is lost, with nothing left', async () 
   assert.deepEqual(f.host.inventory(), []);
 });
 
+for (const memory of [true, false]) {
+  test(`a VM that dies when all of it is captured is paused, ${memory ? 'with' : 'without'} its memory`, async () => {
+    await using f = await fixture();
+    const { sandboxId } = await f.sandboxes.create(CREATE);
+    f.host.hooks.set('captured', async () => {
+      [...f.host.vms.values()][0]?.die('killed');
+      await new Promise((resolve) => setImmediate(resolve));
+    });
+    await f.sandboxes.pause(sandboxId, { memory });
+    assert.equal(stateOf(f, sandboxId), 'paused');
+    assert.deepEqual(f.host.inventory(), ['checkpoint']);
+    f.host.hooks.clear();
+    assert.equal((await f.sandboxes.connect(sandboxId, 60)).resumed, true);
+  });
+}
+
+test('a VM that dies while its failed pause is taken back is lost, and says how', async () => {
+  await using f = await fixture();
+  const { sandboxId } = await f.sandboxes.create(CREATE);
+  f.host.hooks.set('capture', () => {
+    throw new AenvError('no_space', 'the disk is full');
+  });
+  f.host.hooks.set('resume', () => [...f.host.vms.values()][0]?.die('out of memory'));
+  await assert.rejects(f.sandboxes.pause(sandboxId, { memory: true }), hasCode('no_space'));
+  await f.sandboxes.routes.get(sandboxId)?.gone;
+  assert.match(f.ledger.sandboxes.get(sandboxId)?.endMessage ?? '', /ended with exit code 1: out of memory/);
+  assert.deepEqual(f.host.inventory(), []);
+});
+
+test('a pause that is refused disturbs nobody: its streams stay, and its VM never stands still', async () => {
+  await using f = await fixture();
+  const { sandboxId } = await f.sandboxes.create(CREATE);
+  const { incarnation } = f.ledger.sandboxes.get(sandboxId) ?? {};
+  const route = f.sandboxes.routes.lookup(sandboxId);
+  f.host.hooks.set('admit', () => {
+    throw new AenvError('no_space', 'the disk is full');
+  });
+  for (const memory of [true, false]) {
+    await assert.rejects(f.sandboxes.pause(sandboxId, { memory }), hasCode('no_space'));
+  }
+  const now = f.sandboxes.routes.lookup(sandboxId);
+  assert.ok(route.kind === 'running' && now.kind === 'running' && now.target === route.target);
+  assert.ok(!f.host.reached.includes('capture') && !f.host.reached.includes('sync'));
+  assert.deepEqual([stateOf(f, sandboxId), f.ledger.sandboxes.get(sandboxId)?.incarnation], ['running', incarnation]);
+});
+
 for (const point of ['acquire', 'create', 'attach', 'restore', 'resume', 'init', 'unfreeze'] as const) {
   test(`a resume that fails at '${point}' leaves the sandbox paused, and the next one works`, async () => {
     await using f = await fixture();
@@ -103,7 +150,7 @@ for (const point of ['acquire', 'create', 'attach', 'restore', 'resume', 'init',
     });
     await assert.rejects(f.sandboxes.connect(sandboxId, 60), hasCode('restore_failed'));
     assert.equal(stateOf(f, sandboxId), 'paused');
-    assert.deepEqual(f.host.inventory(), ['checkpoint']);
+    assert.deepEqual([f.host.inventory(), f.host.opened.size], [['checkpoint'], 0]);
     f.host.hooks.clear();
     assert.equal((await f.sandboxes.connect(sandboxId, 60)).resumed, true);
   });

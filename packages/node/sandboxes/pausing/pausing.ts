@@ -10,6 +10,7 @@ import { newCheckpointId } from '../identity.ts';
 import type { Phases } from '../launch/phases.ts';
 import type { LiveSandbox } from '../live/live-sandbox.ts';
 import type { LiveSandboxes } from '../live/live-sandboxes.ts';
+import { howVmEnded } from '../live/vm-end.ts';
 import type { SandboxMetrics } from '../metrics.ts';
 import type { SandboxObserver } from '../observe/contract.ts';
 import { admitPaused, type PausedLimits } from './quota.ts';
@@ -30,7 +31,9 @@ export interface PausingOptions {
 }
 
 /** What of the host a paused sandbox does not hold. */
-const RELEASED = { slotIndex: null, netns: null, volumeId: null, vm: null, incarnation: null } as const;
+const RELEASED = {
+  ...{ slotIndex: null, netns: null, volumeId: null, vm: null, boot: null, incarnation: null },
+} as const;
 
 export interface PauseHow {
   /** false: only the disk is kept; default true */
@@ -49,18 +52,23 @@ export class Pausing {
 
   /**
    * Traffic goes first; then the machine is captured, and only when that is durable does the row say so. If it fails, the
-   * sandbox runs on as if nothing had been.
+   * sandbox runs on as if nothing had been. Whether its VM lives does not matter any more once all of it is captured; one
+   * that dies before is lost.
    */
   async pause(live: LiveSandbox, { memory = true, comesBack = false }: PauseHow = {}): Promise<void> {
     const { sandboxes, observer, checkpoints, clock, log, metrics, faults = noLifecycleFaults } = this.#options;
     const machine = machineOf(live);
     const begin = clock.now();
+    const id = newCheckpointId();
+    const request = { ...captureOf(live, machine, id, 'pause', 'stay_paused'), memory };
+    // Refused while it is still served.
+    using _room = await checkpoints.admit(request);
     const bytes = (memory ? await machine.vm.privateBytes() : 0) + (await diskBytes(machine));
     if (stateOf(live) !== 'running') throw vmDied(live);
     // A shutdown asks nobody for more room than there was while all ran.
     if (!comesBack) admitPaused(sandboxes, this.#options.paused, bytes, live);
     const leftMs = Math.max(0, live.record.endAt.getTime() - begin);
-    const checkpoint: CheckpointRef = { id: newCheckpointId(), memory, bytes, ...(comesBack ? { leftMs } : {}) };
+    const checkpoint: CheckpointRef = { id, memory, bytes, ...(comesBack ? { leftMs } : {}) };
     this.#write(live, 'running', { state: 'pausing', checkpoint });
     live.apply({ type: 'pause' });
     sandboxes.withdraw(live);
@@ -69,21 +77,20 @@ export class Pausing {
     let ms: Phases;
     try {
       await faults.hit('pause.row_pausing');
-      const request = captureOf(live, machine, checkpoint.id, 'pause', 'stay_paused');
-      const captured = await checkpoints.capture({ ...request, memory });
+      const captured = await checkpoints.capture(request, true);
       ms = captured.ms;
-      await faults.hit('pause.durable');
-      if (stateOf(live) !== 'pausing') throw vmDied(live);
-      const kept = { ...checkpoint, bytes: captured.bytes + (await diskBytes(machine)) };
+      await faults.hit(memory ? 'pause.durable' : 'pause_disk.durable');
+      const files = captured.files === undefined ? {} : { files: captured.files };
+      const kept = { ...checkpoint, ...files, bytes: captured.bytes + (await diskBytes(machine)) };
       this.#write(live, 'pausing', { state: 'paused', pausedAt: new Date(clock.now()), checkpoint: kept });
     } catch (error) {
-      await this.#goOn(live, machine, checkpoint.id);
+      await this.#goOn(live, machine, id);
       throw error;
     }
     live.apply({ type: 'paused' });
-    await faults.hit('pause.row_paused');
+    await faults.hit(memory ? 'pause.row_paused' : 'pause_disk.row_paused');
     await this.#letGo(live);
-    await faults.hit('pause.released');
+    await faults.hit(memory ? 'pause.released' : 'pause_disk.released');
     metrics.observeStates(sandboxes);
     const { bytes: kept } = live.record.checkpoint ?? checkpoint;
     log.info('sandbox paused', { sandboxId: live.id, memory, bytes: kept, ms: { ...ms, total: clock.now() - begin } });
@@ -110,11 +117,19 @@ export class Pausing {
     await checkpoints.remove(checkpointId).catch((error: unknown) => {
       log.error('what a failed pause left could not be removed', { sandboxId: live.id, error });
     });
-    if (live.lifecycle.state !== 'pausing') return;
+    let why: unknown;
     try {
       await checkpoints.goOn(machine, live.record.hostSecret);
     } catch (error) {
-      await ending.lose(live, `it could not be paused and does not go on: ${error}`);
+      why = error;
+    }
+    // Nobody else looks after its end until it runs again.
+    if (machine.vm.state === 'exited') {
+      await ending.lose(live, howVmEnded(await machine.vm.exited));
+      return;
+    }
+    if (why !== undefined) {
+      await ending.lose(live, `it could not be paused and does not go on: ${why}`);
       return;
     }
     live.apply({ type: 'kept_running' });
@@ -156,7 +171,7 @@ export function machineOf(live: LiveSandbox): Machine {
 const stateOf = (live: LiveSandbox): string => live.lifecycle.state;
 
 /** What the disk of the sandbox alone takes; 0 when that cannot be told, which keeps nobody from pausing. */
-function diskBytes({ volume }: Machine): Promise<number> {
+export function diskBytes({ volume }: Machine): Promise<number> {
   return volume.allocatedBytes().catch(() => 0);
 }
 

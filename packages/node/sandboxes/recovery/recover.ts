@@ -159,7 +159,7 @@ async function isPaused({ ledger, hasCheckpoint }: RecoveryOptions, row: Sandbox
   ledger.update(row.sandboxId, state, {
     state: 'paused',
     ...(row.pausedAt === undefined ? { pausedAt: row.endAt } : {}),
-    ...{ slotIndex: null, netns: null, volumeId: null, vm: null, incarnation: null },
+    ...{ slotIndex: null, netns: null, volumeId: null, vm: null, boot: null, incarnation: null },
   });
   return true;
 }
@@ -174,6 +174,7 @@ function markLost({ ledger, clock }: RecoveryOptions, row: SandboxRecord): void 
     netns: null,
     volumeId: null,
     vm: null,
+    boot: null,
     checkpoint: null,
   });
 }

@@ -12,8 +12,8 @@ export interface CapturedGuests {
   freeze(address: string, hostSecret: string): Promise<void>;
   /** Tells a guest that goes on the time, and lets its programs go on. Never throws: after a minute they do by themselves. */
   release(address: string, hostSecret: string): Promise<void>;
-  /** Has a guest write its files to its disk. @throws AenvError `capture_failed` */
-  sync(address: string, hostSecret: string): Promise<void>;
+  /** Has a guest write its files to its disk. @throws AenvError `capture_failed`; the signal's reason */
+  sync(address: string, hostSecret: string, signal: AbortSignal): Promise<void>;
   /**
    * Goes through the steps that follow a capture, before one that many sandboxes are continued from: each of them finds
    * the code of envd compiled, which under emulation takes longer than to run it.
@@ -47,8 +47,8 @@ export function createCapturedGuests(connect: ConnectEnvd, log: Logger): Capture
       }
     },
 
-    async sync(address, hostSecret) {
-      await envdOf(address).sync(hostSecret, new AbortController().signal);
+    async sync(address, hostSecret, signal) {
+      await envdOf(address).sync(hostSecret, signal);
     },
 
     async rehearse(address, hostSecret, signal) {

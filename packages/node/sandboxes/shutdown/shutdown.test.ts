@@ -87,6 +87,19 @@ test('one that cannot be paused is ended and says why; one that does not come ba
   assert.ok(f.lines.some((line) => line.message.includes('does not come back')));
 });
 
+test('one that was taken over from another version keeps its disk, where its memory could not go on', async () => {
+  await using f = await fixture(PAUSE);
+  const { sandboxId } = await f.sandboxes.create(CREATE);
+  let asked = 0;
+  f.host.hooks.set('admit', () => {
+    if (++asked === 1) throw new AenvError('snapshot_incompatible', 'another VMM');
+  });
+  assert.deepEqual((await f.sandboxes.close()).paused, [sandboxId]);
+  const { checkpoint } = rowOf(f, sandboxId) ?? {};
+  assert.deepEqual([checkpoint?.memory, checkpoint?.leftMs], [false, 60_000]);
+  assert.ok(f.lines.some(({ level, message }) => level === 'warn' && message.includes('without its memory')));
+});
+
 test('a resume that is under way is broken off and its sandbox stays paused', async () => {
   await using f = await fixture(PAUSE);
   const { sandboxId } = await f.sandboxes.create(CREATE);

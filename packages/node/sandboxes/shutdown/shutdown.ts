@@ -100,7 +100,11 @@ export class Shutdown {
     if (policy.action === 'kill') return await this.#end(live);
     try {
       if (clock.now() >= this.#pausesUntil) throw new Error('there was no time left for it');
-      await pausing.pause(live, { comesBack: true });
+      await pausing.pause(live, { comesBack: true }).catch(async (error: unknown) => {
+        if (!(error instanceof AenvError) || error.code !== 'snapshot_incompatible') throw error;
+        log.warn('a sandbox is paused without its memory, which could not go on', { sandboxId: live.id, error });
+        await pausing.pause(live, { memory: false, comesBack: true });
+      });
       this.#paused.add(live.id);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);

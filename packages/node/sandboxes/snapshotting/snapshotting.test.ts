@@ -88,7 +88,7 @@ test('a paused, a dying and an unknown sandbox are refused by their state, and a
   await using f = await fixture();
   const { sandboxId } = await f.sandboxes.create(CREATE);
   await f.sandboxes.pause(sandboxId, { memory: true });
-  await assert.rejects(f.sandboxes.snapshot(sandboxId), hasCode('sandbox_paused'));
+  await assert.rejects(f.sandboxes.snapshot(sandboxId), { code: 'sandbox_paused', remediation: /aenv resume/ });
   await f.sandboxes.connect(sandboxId, 60);
   const [taken, killed, late] = await Promise.allSettled([
     f.sandboxes.snapshot(sandboxId),
@@ -102,7 +102,9 @@ test('a paused, a dying and an unknown sandbox are refused by their state, and a
   const held = Promise.withResolvers<void>();
   f.host.hooks.set('stop', () => held.promise);
   const killing = f.sandboxes.kill(other.sandboxId);
-  await assert.rejects(f.sandboxes.snapshot(other.sandboxId), hasCode('sandbox_not_running'));
+  await assert.rejects(f.sandboxes.snapshot(other.sandboxId), {
+    ...{ code: 'sandbox_not_running', message: /killing/, remediation: /./ },
+  });
   held.resolve();
   await killing;
 });

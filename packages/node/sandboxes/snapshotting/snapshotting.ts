@@ -7,12 +7,14 @@ import type { Checkpoints } from '../checkpoints/contract.ts';
 import type { Ending } from '../ending.ts';
 import { newCheckpointId, randomName } from '../identity.ts';
 import type { LiveSandbox } from '../live/live-sandbox.ts';
-import { captureOf, machineOf } from '../pausing/pausing.ts';
+import { captureOf, diskBytes, machineOf } from '../pausing/pausing.ts';
+import { type SnapshotLimits, SnapshotQuota } from './quota.ts';
 
 export interface SnapshottingOptions {
   readonly checkpoints: Checkpoints;
   readonly ending: Ending;
-  readonly snapshots: Pick<SnapshotCatalog, 'requireFree' | 'add'>;
+  readonly snapshots: Pick<SnapshotCatalog, 'requireFree' | 'add' | 'usage'>;
+  readonly snapshotLimits: SnapshotLimits;
   /** the only one of this node */
   readonly namespace: string;
   readonly clock: Clock;
@@ -24,9 +26,11 @@ export interface SnapshottingOptions {
 /** How a running sandbox is kept as a snapshot, which others can start from, also when it is long gone. */
 export class Snapshotting {
   readonly #options: SnapshottingOptions;
+  readonly #quota: SnapshotQuota;
 
   constructor(options: SnapshottingOptions) {
     this.#options = options;
+    this.#quota = new SnapshotQuota(options.snapshotLimits, () => options.snapshots.usage());
   }
 
   /**
@@ -43,8 +47,11 @@ export class Snapshotting {
   async #take(source: LiveSandbox, name: SnapshotName | undefined, begin: number): Promise<SnapshotRecord> {
     const { checkpoints, snapshots, namespace, requireRunning, clock, log } = this.#options;
     requireRunning(source);
+    const machine = machineOf(source);
+    const disk = await diskBytes(machine);
+    using _place = this.#quota.take((await machine.vm.privateBytes()) + disk);
     const { cpuCount, memoryMb, diskSizeMb, envdVersion, start, envVars, drives } = source.record;
-    const snapshot: SnapshotRecord = {
+    const fresh: SnapshotRecord = {
       templateId: randomName(20),
       checkpointId: newCheckpointId(),
       ...(name === undefined ? {} : { name }),
@@ -53,10 +60,11 @@ export class Snapshotting {
       ...{ cpuCount, memoryMb, diskSizeMb, envdVersion, drives },
       start: { ...start, envVars: { ...start.envVars, ...envVars } },
     };
-    const reference = referenceTo(snapshot, namespace);
-    const request = captureOf(source, machineOf(source), snapshot.checkpointId, 'snapshot', 'go_on');
+    const reference = referenceTo(fresh, namespace);
+    const request = captureOf(source, machine, fresh.checkpointId, 'snapshot', 'go_on');
     const names = name === undefined ? [] : [reference];
     const { bytes, ms } = await captureInPassing(this.#options, source, { ...request, names });
+    const snapshot = { ...fresh, bytes: bytes + disk };
     try {
       snapshots.add(snapshot);
     } catch (error) {

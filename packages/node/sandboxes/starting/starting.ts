@@ -13,15 +13,9 @@ import { Stopwatch } from '../launch/phases.ts';
 import { Gate } from '../limits/gate.ts';
 import type { LiveSandbox } from '../live/live-sandbox.ts';
 import type { LiveSandboxes } from '../live/live-sandboxes.ts';
+import { howVmEnded, type VmEnd } from '../live/vm-end.ts';
 import type { SandboxMetrics } from '../metrics.ts';
 import type { SandboxObserver } from '../observe/contract.ts';
-
-/** How the VM of a sandbox has ended. */
-export interface VmEnd {
-  readonly code: number | null;
-  readonly signal: string | null;
-  readonly lastLines: string;
-}
 
 export interface StartingOptions {
   readonly ledger: SandboxLedger;
@@ -78,6 +72,8 @@ export class Starting {
     await faults.hit(points.answered);
     // The end may have been asked for while the last answer of the guest was on its way.
     live.startSignal.throwIfAborted();
+    // One that was paused stays so.
+    if (launched.vm.state === 'exited') throw new AenvError('vm_died', howVmEnded(await launched.vm.exited));
     const view = this.#publish(live, launched, stopwatch, request);
     await faults.hit(points.running);
     return view;
@@ -123,10 +119,10 @@ export class Starting {
       ...(service === undefined ? {} : { service }),
       resources: live.resources,
       signal: live.startSignal,
-      onVmStarted: ({ slot, volume, drives, vm }) => {
+      onVmStarted: ({ slot, volume, drives, vm, boot }) => {
         const attached = drives.map(({ drive }) => drive);
         const places = { slotIndex: slot.index, netns: slot.netns, volumeId: volume.id, drives: attached };
-        const change = { ...places, vm: vm.record, incarnation: vm.record.incarnation };
+        const change = { ...places, vm: vm.record, boot, incarnation: vm.record.incarnation };
         live.record = this.#options.ledger.update(live.id, ['creating', 'resuming'], change) ?? live.record;
       },
     });
@@ -155,7 +151,7 @@ export class Starting {
     // From here on nothing may throw: what fails now would no longer be undone.
     live.record = record;
     live.apply({ type: 'ready' });
-    this.attach(live, { vm, volume, drives, address: slot.hostAddress, ...(boot === undefined ? {} : { boot }) });
+    this.attach(live, { vm, volume, drives, address: slot.hostAddress, boot });
     if (hooks.length > 0) this.#options.observer.hooksRan(live.id, hooks);
     const ms = stopwatch.read();
     metrics.created(ms);

@@ -5,7 +5,7 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { NetworkSlot } from '@aenv/contracts/vm/slot.ts';
 import type { SlotPool } from '@aenv/network/slots/contract.ts';
 import type { MicroVm, VmExit } from '@aenv/vmm/contract/micro-vm.ts';
-import type { Checkpoints } from '../checkpoints/contract.ts';
+import type { BootParts, Checkpoints } from '../checkpoints/contract.ts';
 import type { AttachedDrive } from '../drives/contract.ts';
 import type { ConnectEnvd } from '../envd-client/envd-client.ts';
 import type { GuestService, StartService } from '../guest-service/contract.ts';
@@ -24,7 +24,9 @@ export type Point =
   | 'unfreeze'
   | 'hooks'
   | 'service'
+  | 'admit'
   | 'capture'
+  | 'captured'
   | 'sync'
   | 'resume'
   | 'stop'
@@ -38,6 +40,8 @@ interface FakeCheckpoint {
   readonly hostSecret: string;
   readonly bootId: string;
   readonly drives: readonly AttachedDrive[];
+  /** default: what machines boot here */
+  readonly boot?: BootParts;
 }
 
 /** A host that exists only in memory: it knows what is held, and breaks where it is told to. */
@@ -46,6 +50,8 @@ export class FakeHost implements LaunchOptions {
   readonly volumesOnDisk = new Set<string>();
   readonly vms = new Map<string, FakeVm>();
   readonly checkpointsOnDisk = new Map<string, FakeCheckpoint>();
+  /** uses of checkpoints whose files cannot go yet */
+  readonly opened = new Set<object>();
   readonly inits: InitRequest[] = [];
   /** of the machines that were booted or continued */
   readonly shapes: Parameters<RestoreVm>[1][] = [];
@@ -57,6 +63,7 @@ export class FakeHost implements LaunchOptions {
   guestHooks: HookResult[] = [];
   readonly restoreLimits = { guestMs: 5_000, hooksMs: 5_000 };
   readonly vmParts = { kernel: '/k', initramfs: '/i', kernelArgs: 'quiet', toolsDrive: '/t' };
+  readonly boot = { kernel: { digest: 'k', path: '/k' }, toolsDrive: { digest: 't', path: '/t' } };
   /** what a capture of each VM would write */
   privateBytes = 0;
   #boots = 0;
@@ -119,16 +126,24 @@ export class FakeHost implements LaunchOptions {
   };
 
   readonly checkpoints: Checkpoints = {
-    capture: async ({ id, memory, machine, envd, then }) => {
+    admit: async () => {
+      await this.pass('admit');
+      return { [Symbol.dispose]: () => {} };
+    },
+    capture: async ({ id, memory, machine, envd, then }, admitted = false) => {
+      if (!admitted) await this.pass('admit');
       if (memory === false) await this.pass('sync');
       await machine.vm.pause();
       await this.pass('capture');
+      await machine.vm.capture({ deviceState: '/devices', memory: { data: () => {}, zero: () => {} } });
       const drives = machine.drives.map(({ drive }) => drive);
-      this.checkpointsOnDisk.set(id, { hostSecret: envd.hostSecret, bootId: envd.bootId ?? '', drives });
+      const { boot } = machine;
+      this.checkpointsOnDisk.set(id, { hostSecret: envd.hostSecret, bootId: envd.bootId ?? '', drives, boot });
+      await this.pass('captured');
       if (then === 'go_on') await machine.vm.resume();
       return { bytes: this.privateBytes, ms: {} };
     },
-    disksOf: (id, drives) => {
+    disksOf: async ({ id }, drives) => {
       if (!this.checkpointsOnDisk.has(id)) throw new Error(`no checkpoint ${id}`);
       const disk = (snapshot: string) => ({ kind: 'snapshot', snapshot }) as const;
       return { disk: disk(id), drives: drives.map((drive, at) => ({ drive, disk: disk(`${id}.${at + 1}`) })) };
@@ -138,17 +153,19 @@ export class FakeHost implements LaunchOptions {
       const checkpoint = this.checkpointsOnDisk.get(id);
       if (checkpoint === undefined) throw new AenvError('snapshot_not_found', `no checkpoint ${id}`);
       this.#restoring = checkpoint.bootId;
+      const use = {};
+      this.opened.add(use);
       return {
         image: { deviceState: '/devices', memoryBase: '/memory' },
         disk: { kind: 'snapshot', snapshot: id },
         drives: checkpoint.drives.map((drive, at) => ({
           ...{ drive, disk: { kind: 'snapshot', snapshot: `${id}.${at + 1}` } as const },
         })),
-        boot: { kernel: { digest: 'k', path: '/k' }, toolsDrive: { digest: 't', path: '/t' } },
+        boot: checkpoint.boot ?? this.boot,
         hostSecret: checkpoint.hostSecret,
         cpuCount: 1,
         memoryMb: 512,
-        close: async () => {},
+        close: async () => void this.opened.delete(use),
       };
     },
     remove: async (id) => {
@@ -254,12 +271,15 @@ class FakeVm implements MicroVm {
   }
 
   async pause(): Promise<void> {
+    this.#refuseWhenEnded();
     this.state = 'paused';
   }
 
   async resume(): Promise<void> {
+    this.#refuseWhenEnded();
     if (this.state === 'running') return;
     await this.#host.pass('resume');
+    this.#refuseWhenEnded();
     this.state = 'running';
   }
 
@@ -267,7 +287,9 @@ class FakeVm implements MicroVm {
     return this.#host.privateBytes;
   }
 
-  async capture(): Promise<void> {}
+  async capture(): Promise<void> {
+    this.#refuseWhenEnded();
+  }
 
   async stop(): Promise<void> {
     await this.#host.pass('stop');
@@ -277,6 +299,10 @@ class FakeVm implements MicroVm {
   /** The process goes by itself. */
   die(lastLines: string): void {
     this.#end({ reason: 'died', code: 1, signal: null, lastLines });
+  }
+
+  #refuseWhenEnded(): void {
+    if (this.state === 'exited') throw new AenvError('vm_died', `VM ${this.record.incarnation} has ended`);
   }
 
   #end(exit: VmExit): void {

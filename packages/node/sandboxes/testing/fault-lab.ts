@@ -68,7 +68,7 @@ export class FaultLab {
       ...{ freeze: async () => {}, release: async () => {}, rehearse: async () => {}, sync: async () => {} },
     };
     this.#checkpoints = new NodeCheckpoints({
-      ...{ repository, volumes, faults, host, boot, guests, log: silentLogger },
+      ...{ repository, volumes, faults, host, guests, sealOf: async () => undefined, log: silentLogger },
       space: new DiskSpace({ folder: root, keepFreeBytes: 0 }),
     });
     const serialLogs = new SerialLogs(join(root, 'serial'));
@@ -86,6 +86,7 @@ export class FaultLab {
       bootVm: createBootVm({ ...places, attempts: 1, timeoutMs: 5_000, log: silentLogger }),
       restoreLimits: { guestMs: 5_000, hooksMs: 1_000 },
       vmParts: { kernel: '/k', initramfs: '/i', kernelArgs: 'quiet', toolsDrive: '/t' },
+      boot,
     });
     this.#template = { ...TEMPLATE, memoryMb: MEMORY_MB, diskSizeMb: DISK_MB };
     this.#template = { ...this.#template, source: { ...TEMPLATE.source, layers: localLayers([options.layer]) } };
@@ -107,7 +108,7 @@ export class FaultLab {
       startPointOf: async ({ source }) => ({ kind: 'disk', disk: { kind: 'layers', layers: diskLayers(source) } }),
       limits: { maxSandboxes: 100, memoryShare: 0, maxConcurrentStarts: 2, maxQueuedStarts: 64 },
       keepEnded: { days: 7, count: 1000 },
-      ...{ paused: {}, shutdown: { action: 'kill', timeoutMs: 10_000 }, observer: SILENT_OBSERVER },
+      ...{ paused: {}, snapshotLimits: {}, shutdown: { action: 'kill', timeoutMs: 10_000 }, observer: SILENT_OBSERVER },
       readAvailableMemory: () => 1_000_000,
       metrics: silentMetrics,
     });
@@ -152,8 +153,8 @@ export class FaultLab {
     }
     const { sandboxId } = await this.sandboxes.create({ ...CREATE, timeoutSeconds: 600 });
     done(`running ${sandboxId}`);
-    if (operation === 'pause' || operation === 'resume') {
-      await this.sandboxes.pause(sandboxId, { memory: true });
+    if (operation === 'pause' || operation === 'pause_disk' || operation === 'resume') {
+      await this.sandboxes.pause(sandboxId, { memory: operation !== 'pause_disk' });
       done(`paused ${sandboxId}`);
     }
     if (operation === 'resume') {

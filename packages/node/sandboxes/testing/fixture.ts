@@ -106,6 +106,7 @@ export async function fixture(change: Partial<LifecycleOptions> = {}): Promise<F
     limits: { maxSandboxes: 1000, memoryShare: 0.5, maxConcurrentStarts: 4, maxQueuedStarts: 64 },
     keepEnded: { days: 7, count: 10_000 },
     paused: {},
+    snapshotLimits: {},
     shutdown: { action: 'kill', timeoutMs: 60_000 },
     serialLogs: new SerialLogs(join(home, 'serial')),
     readAvailableMemory: () => 1_000_000,

@@ -120,7 +120,7 @@ async function withWarm(): Promise<{ f: Fixture; host: FakeHost; pool: WarmPool 
 }
 
 const parts = (host: FakeHost) => ({
-  ...{ slots: host.slots, volumes: host.volumes, bootVm: host.bootVm, restoreVm: host.restoreVm },
+  ...{ slots: host.slots, volumes: host.volumes, bootVm: host.bootVm, restoreVm: host.restoreVm, boot: host.boot },
   ...{ connectEnvd: host.connectEnvd, checkpoints: host.checkpoints, startService: host.startService },
   ...{ vmParts: host.vmParts, restoreLimits: host.restoreLimits },
 });

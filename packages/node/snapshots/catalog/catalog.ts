@@ -1,7 +1,13 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { Ledger } from '../../store/ledger.ts';
-import type { SnapshotName, SnapshotPage, SnapshotQuery, SnapshotRecord } from '../../store/snapshot-record.ts';
+import type {
+  SnapshotName,
+  SnapshotPage,
+  SnapshotQuery,
+  SnapshotRecord,
+  SnapshotUsage,
+} from '../../store/snapshot-record.ts';
 import { DEFAULT_TAG, parseTemplateReference } from '../../templates/reference.ts';
 import type { SnapshotRepository, SnapshotVerification } from '../contract.ts';
 import type { SnapshotCatalog } from './contract.ts';
@@ -50,6 +56,10 @@ export class Catalog implements SnapshotCatalog {
     throw new AenvError('invalid_request', `body.name: '${alias}' is the name of a template`, {
       remediation: 'Choose another name for the snapshot.',
     });
+  }
+
+  usage(): SnapshotUsage {
+    return this.#options.ledger.snapshots.usage();
   }
 
   add(snapshot: SnapshotRecord): void {

@@ -1,4 +1,10 @@
-import type { SnapshotName, SnapshotPage, SnapshotQuery, SnapshotRecord } from '../../store/snapshot-record.ts';
+import type {
+  SnapshotName,
+  SnapshotPage,
+  SnapshotQuery,
+  SnapshotRecord,
+  SnapshotUsage,
+} from '../../store/snapshot-record.ts';
 import type { SnapshotVerification } from '../contract.ts';
 
 /** The snapshots of this node by the references that clients know them by. */
@@ -14,6 +20,8 @@ export interface SnapshotCatalog {
    * @throws AenvError `invalid_request` for one that a template has
    */
   requireFree(name: SnapshotName): void;
+  /** What all of them are together. */
+  usage(): SnapshotUsage;
   /** Makes a snapshot known whose machine is on the disk. Its name moves to it. */
   add(snapshot: SnapshotRecord): void;
   /**

@@ -24,7 +24,7 @@ const Drive = z.strictObject({ drive: DriveSchema, snapshot: z.string() });
 /**
  * What a manifest says of the disk, version 1: a snapshot of the block room, or layers, the bottom one first: paths of
  * files, which have to stay, and layers that are read on demand. Version 2 has attached drives, too; version 3 tells what
- * must be in the files that disks have written, which have no checksums of their own.
+ * must be in the files that disks have written, which have no checksums of their own; version 4 tells that of layers.
  */
 const DiskState = z.union([
   z.strictObject({ version: z.literal(1), snapshot: z.string() }),
@@ -36,6 +36,11 @@ const DiskState = z.union([
     files: z.array(LayerFile),
   }),
   z.strictObject({ version: z.literal(1), layers: z.array(z.union([z.string(), Remote])) }),
+  z.strictObject({
+    version: z.literal(4),
+    layers: z.array(z.union([z.string(), Remote])),
+    files: z.array(LayerFile),
+  }),
 ]);
 
 /** What of a captured sandbox is known by its snapshots in the block room: its root, and its drives in their order. */
@@ -63,10 +68,16 @@ export function checkpointOf(snapshot: string): string {
   return snapshot.replace(/\.\d+$/, '');
 }
 
-export const layersState = (layers: readonly (string | RemoteLayer)[]): JsonObject => ({
-  version: 1,
-  layers: layers.map((layer) => (typeof layer === 'string' ? layer : { key: layer.key, source: layer.source })),
-});
+/** @param files what must be in those of the layers that have no checksums of their own */
+export function layersState(layers: readonly (string | RemoteLayer)[], files?: readonly LayerSum[]): JsonObject {
+  const plain = layers.map((layer) => (typeof layer === 'string' ? layer : { key: layer.key, source: layer.source }));
+  if (files === undefined) return { version: 1, layers: plain };
+  return {
+    version: 4,
+    layers: plain,
+    files: files.map(({ path, sizeBytes, digest }) => ({ path, sizeBytes, digest })),
+  };
+}
 
 /** @throws AenvError `snapshot_corrupt` */
 export function diskOf(manifest: Pick<SnapshotManifest, 'id' | 'disk'>): DiskOrigin {

@@ -20,13 +20,16 @@ export class LayerSums {
     return sums;
   }
 
-  /** @throws AenvError `snapshot_corrupt` naming the file that is missing or not what it was; `io_failed` */
-  async check(files: readonly LayerSum[]): Promise<void> {
+  /**
+   * @param what the files are, for messages
+   * @throws AenvError `snapshot_corrupt` naming the file that is missing or not what it was; `io_failed`
+   */
+  async check(files: readonly LayerSum[], what = 'layer'): Promise<void> {
     await inParallel(files, PARALLEL, async ({ path, ...sum }) => {
       const state = await stateOf(path);
       const known = this.#known.get(path);
       if (known !== undefined && known.state === state && known.sum.digest === sum.digest) return;
-      await checkFile(path, sum, `layer ${path}`);
+      await checkFile(path, sum, `${what} ${path}`);
       if (state !== undefined) this.#note(path, state, sum);
     });
   }

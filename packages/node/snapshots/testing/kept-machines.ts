@@ -6,6 +6,7 @@ import type { MicroVm } from '@aenv/vmm/contract/micro-vm.ts';
 import type { CaptureRequest } from '../../sandboxes/checkpoints/contract.ts';
 import { NodeCheckpoints } from '../checkpoints.ts';
 import { DiskSpace } from '../disk-space.ts';
+import type { FileSum } from '../repository/hash-file.ts';
 import { HOST, Lab, MEMORY_MB, PAGE } from '../repository/testing/lab.ts';
 
 /** A guest whose memory is pages by number; what it has written since it was started is found when it is captured. */
@@ -20,17 +21,18 @@ export class KeptMachines implements AsyncDisposable {
   readonly checkpoints: NodeCheckpoints;
   readonly disks = new Set<string>();
   readonly steps: string[] = [];
+  /** of files that guests boot */
+  readonly seals = new Map<string, FileSum>();
 
   private constructor(lab: Lab) {
     this.lab = lab;
     const step = (name: string) => async () => void this.steps.push(name);
-    const artefact = (name: string) => ({ digest: name, path: join(lab.folder, name) });
     this.checkpoints = new NodeCheckpoints({
       repository: lab.repository,
       volumes: this.volumes,
       host: HOST,
+      sealOf: async (path) => this.seals.get(path),
       space: new DiskSpace({ folder: lab.folder, keepFreeBytes: 0 }),
-      boot: { kernel: artefact('kernel'), toolsDrive: artefact('tools') },
       guests: { freeze: step('freeze'), release: step('release'), sync: step('sync') },
       log: silentLogger,
     });
@@ -65,10 +67,12 @@ export class KeptMachines implements AsyncDisposable {
 
   request(guest: TestGuest, id: string, more: Partial<CaptureRequest> = {}): CaptureRequest {
     const { lab } = this;
+    const artefact = (name: string) => ({ digest: name, path: join(lab.folder, name) });
     const { kind = 'pause' } = more;
     const then = kind === 'pause' ? ('stay_paused' as const) : ('go_on' as const);
     const vm = {
-      record: { memoryBase: guest.memoryBase },
+      record: { kind: HOST.kind, memoryBase: guest.memoryBase },
+      exited: new Promise(() => {}),
       privateBytes: async () => guest.pages.size * PAGE,
       pause: async () => void this.steps.push('pause'),
       resume: async () => void this.steps.push('resume'),
@@ -94,6 +98,7 @@ export class KeptMachines implements AsyncDisposable {
         volume: volume as unknown as BlockDevice,
         drives: [],
         address: '192.0.2.1',
+        boot: { kernel: artefact('kernel'), toolsDrive: artefact('tools') },
       },
       ...{ memoryMb: MEMORY_MB, diskSizeMb: 1, envd: { hostSecret: 'secret', version: '0.6.13' } },
       ...more,

@@ -35,7 +35,9 @@ export function fullRecord(changes: Partial<SandboxRecord> = {}): SandboxRecord 
       runDir: '/run/vm/inc1',
       serialLog: '/home/logs/inc1',
       memoryBase: '/home/memory/zero-512.mem',
+      build: { version: '10.0.8', accelerator: 'tcg', machine: 'microvm' },
     },
+    boot: { kernel: { digest: 'k', path: '/kernel' }, toolsDrive: { digest: 't', path: '/tools' } },
     pauseMemory: true,
     drives: [
       {

@@ -18,6 +18,7 @@ import { Stopwatch } from '../../sandboxes/launch/phases.ts';
 import type { CapturedGuests } from '../../sandboxes/restoring/captured-guests.ts';
 import type { SnapshotFacts } from '../../snapshots/contract.ts';
 import { layersState } from '../../snapshots/disks/disk-state.ts';
+import type { FileSum } from '../../snapshots/repository/hash-file.ts';
 import { openSnapshotRepository } from '../../snapshots/repository/repository.ts';
 import type { Template } from '../contract.ts';
 import { diskLayers } from '../layers.ts';
@@ -96,12 +97,13 @@ export function createMachineBuilder(options: MachineBuilderOptions): BuildMachi
     const { durable } = await volume.snapshot(name);
     await faults.hit('template.disk_taken');
     await durable;
-    await keepDisk(await volumes.layersOf(name), template, folder, signal);
+    const sum = await keepDisk(await volumes.layersOf(name), template, folder, signal);
+    const layer = join(target, DISK_LAYER);
     await draft.commit(
       {
         ...{ ...facts, kind: 'template', names: [] },
         source: { templateId: template.templateId },
-        disk: { state: layersState([...diskLayers(template.source), join(target, DISK_LAYER)]), paths: [] },
+        disk: { state: layersState([...diskLayers(template.source), layer], [{ path: layer, ...sum }]), paths: [] },
         machine: { cpuCount, drives: ['root', 'tools'] },
         envd: { hostSecret, version: answer.envdVersion, bootId: '' },
       },
@@ -112,13 +114,13 @@ export function createMachineBuilder(options: MachineBuilderOptions): BuildMachi
   };
 }
 
-/** What the guest wrote while it booted becomes one layer over those of the image. */
+/** What the guest wrote while it booted becomes one layer over those of the image. @returns what is in its file */
 async function keepDisk(
   layers: readonly (string | RemoteLayer)[],
   { source, diskSizeMb }: Template,
   folder: string,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<FileSum> {
   const below = diskLayers(source);
   const own = layers.slice(below.length).filter((layer) => typeof layer === 'string');
   if (own.length === 0 || below.some((layer, index) => keyOf(layer) !== keyOf(layers[index]))) {
@@ -130,6 +132,7 @@ async function keepDisk(
   await writeDurable(join(folder, DISK_SUM), sealJson({ digest, sizeBytes }), 0o600);
   // The block daemon reads it as a user of its own; what is in it is no more secret than the image.
   await chmod(target.path, 0o444);
+  return { digest, sizeBytes };
 }
 
 function keyOf(layer: string | RemoteLayer | undefined): string | undefined {

@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { blockdFolders } from '@aenv/block/blockd/layout.ts';
+import { findBlockd } from '@aenv/block/blockd/process/state.ts';
+import { foldersOf } from '@aenv/node/daemon/folders.ts';
+import { LIFECYCLE_POINTS, type LifecyclePoint } from '@aenv/node/sandboxes/faults.ts';
+import { findVmProcesses } from '@aenv/node/sandboxes/recovery/processes.ts';
+import { killAndWait } from '@aenv/platform/process/identity.ts';
+import { Sandbox } from 'e2b';
+import { TestDaemon } from '../harness/daemon.ts';
+import { until } from '../harness/until.ts';
+
+/**
+ * Real processes are killed while real VMs are captured and continued. Every step, with VMs that are fakes: tests/faults and
+ * packages/node/sandboxes/faults.test.ts; captures of templates are there alone.
+ */
+
+type Victim = 'vm' | 'daemon' | 'blockd';
+
+/** Where a real VM has most that a fake has not; the others follow in the long run. */
+const CHOSEN: readonly (readonly [Victim, LifecyclePoint])[] = [
+  ['vm', 'pause.disk_taken'],
+  ['daemon', 'resume.guest_answered'],
+  ['blockd', 'snapshot.memory_captured'],
+  ['daemon', 'pause.durable'],
+  ['daemon', 'fork.child_answered'],
+  ['vm', 'pause.machine_stopped'],
+];
+const ALL = LIFECYCLE_POINTS.filter((point) => !point.startsWith('template.')).flatMap((point) =>
+  (['vm', 'daemon', 'blockd'] as const).map((victim) => [victim, point] as const),
+);
+const SOAK = process.env.AENV_SOAK === '1';
+const CASES = SOAK ? ALL : CHOSEN;
+const RESTARTS = SOAK ? 20 : 2;
+
+/** From here on a pause needs the VM no more, and one that is paused needs none. */
+const WHOLE =
+  /^pause.*\.(memory_captured|disk_taken|durable|row_paused|released)$|^resume\.(row_resuming|guest_answered)$/;
+
+let daemon: TestDaemon;
+let faults: string;
+let subject: { readonly id: string; readonly boot: string } | undefined;
+
+before(async () => {
+  faults = await mkdtemp(join(tmpdir(), 'aenv-faults-'));
+  const env = { AENV_TEST_FAULTS: faults };
+  daemon = await TestDaemon.start({ env, program: 'tests/harness/faulty-daemon.ts' });
+});
+after(async () => {
+  await disarm();
+  await daemon?.[Symbol.asyncDispose]();
+  await rm(faults, { recursive: true, force: true });
+});
+
+for (const [victim, point] of CASES) {
+  test(`${victim} is killed at ${point}: what was told holds, content is whole, nothing is left`, async () => {
+    const { id, boot } = await ensureSubject();
+    const operation = point.slice(0, point.indexOf('.'));
+    if (operation === 'resume') await ask('POST', `/sandboxes/${id}/pause`);
+    await writeFile(join(faults, 'armed'), point);
+    const asked = perform(operation, id);
+    asked.catch(() => {});
+    await until(async () => (await readdir(faults)).includes('reached'), {
+      timeoutMs: 60_000,
+      what: `${point} is reached`,
+    });
+    await kill(victim);
+    await disarm();
+    const answer = await asked.catch(() => undefined);
+    if (victim === 'daemon') await daemon.launch();
+    else assert.ok(answer !== undefined);
+    // Whoever is refused is told why.
+    if (answer !== undefined && !answer.ok)
+      assert.equal(typeof answer.body.error_code, 'string', JSON.stringify(answer));
+
+    const state = await stateOf(id);
+    if (victim !== 'vm' || WHOLE.test(point) || operation === 'create')
+      assert.ok(state === 'running' || state === 'paused', state);
+    else assert.equal(state, undefined, 'its VM was killed');
+    if (operation.startsWith('pause') && (answer?.ok || /\.(durable|row_paused|released)$/.test(point)))
+      assert.equal(state, 'paused');
+    if (state === undefined) subject = undefined;
+    else {
+      const went = await contentOf(id);
+      // Only a pause without memory boots it again.
+      assert.equal(went === boot, state === 'running' || operation !== 'pause_disk');
+      subject = { id, boot: went };
+    }
+    if (operation === 'snapshot' && answer?.ok) {
+      const { snapshotID } = answer.body as { snapshotID: string };
+      const name = encodeURIComponent(snapshotID);
+      const verified = await ask('POST', `/snapshots/${name}/verify`);
+      assert.deepEqual(verified.body.problems, []);
+      assert.ok((await ask('DELETE', `/templates/${name}`)).ok);
+    }
+    await onlyTheSubjectIsLeft();
+  });
+}
+
+test(`${RESTARTS} crashes in a row change nothing for a sandbox; of what is over no series is left`, async () => {
+  const { id, boot } = await ensureSubject();
+  for (let round = 0; round < RESTARTS; round++) {
+    await daemon.crash();
+    await daemon.launch();
+    assert.equal(await stateOf(id), 'running');
+  }
+  assert.equal(await contentOf(id), boot);
+  assert.ok((await ask('DELETE', `/sandboxes/${id}`)).ok);
+  subject = undefined;
+  await onlyTheSubjectIsLeft();
+  const text = await (await fetch(`${daemon.url}/metrics`)).text();
+  assert.ok(!text.includes(id));
+  const states = [...text.matchAll(/^aenv_sandboxes\{state="(\w+)"\} (\d+)$/gm)];
+  assert.ok(states.length > 0 && states.every(([, , count]) => count === '0'), states.join('\n'));
+});
+
+async function ask(method: string, path: string, body?: unknown) {
+  const response = await daemon.api(method, path, body);
+  const text = await response.text();
+  return { ok: response.ok, status: response.status, body: text === '' ? {} : JSON.parse(text) };
+}
+
+function perform(operation: string, id: string) {
+  if (operation === 'create') return ask('POST', '/v2/sandboxes', { templateID: 'base', timeout: 600 });
+  if (operation === 'pause') return ask('POST', `/sandboxes/${id}/pause`);
+  if (operation === 'pause_disk') return ask('POST', `/sandboxes/${id}/pause`, { memory: false });
+  if (operation === 'resume') return ask('POST', `/sandboxes/${id}/connect`, { timeout: 600 });
+  if (operation === 'snapshot') return ask('POST', `/sandboxes/${id}/snapshots`, {});
+  assert.equal(operation, 'fork');
+  return ask('POST', `/sandboxes/${id}/fork`, { count: 2, timeout: 600 });
+}
+
+async function kill(victim: Victim): Promise<void> {
+  if (victim === 'daemon') return await daemon.crash();
+  const { volumes, vms } = foldersOf(daemon);
+  if (victim === 'vm') {
+    await Promise.all((await findVmProcesses(vms)).map((process) => killAndWait(process)));
+    return;
+  }
+  const found = await findBlockd(blockdFolders(volumes, join(daemon.runtime, 'blockd')).state);
+  assert.ok(found !== undefined, 'the block daemon runs');
+  await killAndWait(found.process);
+}
+
+async function disarm(): Promise<void> {
+  for (const name of ['armed', 'reached']) await rm(join(faults, name), { force: true });
+}
+
+const connection = () => ({ apiUrl: daemon.url, sandboxUrl: daemon.url, apiKey: daemon.apiKey });
+
+async function root(id: string, command: string): Promise<string> {
+  const sandbox = await Sandbox.connect(id, { ...connection(), timeoutMs: 600_000, requestTimeoutMs: 120_000 });
+  return (await sandbox.commands.run(command, { user: 'root', timeoutMs: 60_000 })).stdout.trim();
+}
+
+/** A sandbox with content on its disk and in its memory, which is used until its VM is killed. */
+async function ensureSubject(): Promise<{ readonly id: string; readonly boot: string }> {
+  if (subject !== undefined) return subject;
+  const made = await ask('POST', '/v2/sandboxes', { templateID: 'base', timeout: 600 });
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  const id: string = made.body.sandboxID;
+  await root(id, 'cd /root && head -c 3000000 /dev/urandom > disk && cp disk /dev/shm/memory && sha256sum disk > sums');
+  subject = { id, boot: await contentOf(id) };
+  return subject;
+}
+
+/** All that it had is as it was; it goes on for that if it is paused. @returns boot id of its kernel */
+async function contentOf(id: string): Promise<string> {
+  const whole = 'cd /root && sha256sum --check --quiet sums && touch /root/after && rm /root/after && sync';
+  const inMemory = 'if [ -e /dev/shm/memory ]; then cmp /dev/shm/memory /root/disk; fi';
+  return await root(id, `${whole} && ${inMemory} && cat /proc/sys/kernel/random/boot_id`);
+}
+
+async function stateOf(id: string): Promise<string | undefined> {
+  const { status, body } = await ask('GET', `/sandboxes/${id}`);
+  return status === 404 ? undefined : body.state;
+}
+
+async function onlyTheSubjectIsLeft(): Promise<void> {
+  for (const { sandboxID } of (await ask('GET', '/v2/sandboxes')).body as { sandboxID: string }[]) {
+    if (sandboxID !== subject?.id) assert.ok((await ask('DELETE', `/sandboxes/${sandboxID}`)).ok);
+  }
+  const { vms, snapshots, volumes, serial } = foldersOf(daemon);
+  const expected = subject === undefined ? 0 : 1;
+  const names = async (...path: string[]) => await readdir(join(...path)).catch(() => [] as string[]);
+  await until(
+    async () => {
+      const kept = (await names(snapshots, 'by-id')).filter((name) => name.startsWith('c'));
+      const left = [...kept, ...(await names(snapshots, 'transient')), ...(await names(snapshots, 'drafts'))];
+      const ofVms = [(await findVmProcesses(vms)).length, (await names(vms)).length];
+      const ofDisks = [(await names(volumes, 'disks')).length, (await names(volumes, 'snapshots')).length];
+      assert.deepEqual(
+        [left, ofVms, ofDisks],
+        [[], [expected, expected], [expected, 0]],
+        (await names(serial)).join(' '),
+      );
+      return true;
+    },
+    { timeoutMs: 20_000, what: 'nothing is left of what failed' },
+  );
+}
