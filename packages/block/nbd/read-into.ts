@@ -7,8 +7,8 @@ interface Handled {
 
 /**
  * A connection that was accepted, paused, as a socket that reads into a buffer which may belong to others as well. Else Node
- * makes one of 64 KiB for each read, which costs as much as the work on the requests in it. Node has this for connections
- * that are made (`onread` of net.connect) and not for those that are accepted, hence the second socket over the same handle.
+ * makes one of 64 KiB for each read, which is a quarter of all work where many small writes are under way. Node has this for
+ * connections that are made (`onread` of net.connect), not for those that are accepted: hence a second socket, same handle.
  * @param accepted is done for
  * @param receive gets a view of `buffer`, which is valid until it returns
  */

@@ -1,3 +1,7 @@
+import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
 /** A random number in [0, 1). */
 export type Random = () => number;
 
@@ -50,6 +54,9 @@ const SOAK_MS = 60_000;
 /** Inputs between two looks at the memory. */
 const LOOK_EVERY = 100;
 
+/** An input that never ends is known by the seed that is left in this file. */
+const TRAIL = join(tmpdir(), `aenv-fuzz-${process.pid}`);
+
 /** Tries inputs that follow from seeds. @throws Error that names the seed of the input that has found something */
 export async function fuzz({ times, kept = [], memory, attempt }: FuzzOptions): Promise<void> {
   const soak = process.env.AENV_SOAK === '1';
@@ -61,7 +68,9 @@ export async function fuzz({ times, kept = [], memory, attempt }: FuzzOptions): 
     const used = process.memoryUsage().rss - before;
     if (used > memory) throw new Error(`${used} bytes of memory after the input of seed ${seed}`);
   };
+  const trail = soak ? openSync(TRAIL, 'w') : undefined;
   const tryOne = async (seed: number) => {
+    if (trail !== undefined) writeSync(trail, `${seed}\n`, 0);
     try {
       await attempt(seed);
     } catch (error) {
@@ -75,5 +84,8 @@ export async function fuzz({ times, kept = [], memory, attempt }: FuzzOptions): 
     if (seed % LOOK_EVERY === 0) look(seed);
   }
   look(seed);
-  if (soak) console.log(`# ${seed - first} inputs`);
+  if (trail === undefined) return;
+  console.log(`# ${seed - first} inputs`);
+  closeSync(trail);
+  rmSync(TRAIL);
 }
