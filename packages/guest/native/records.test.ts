@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { chmod, chown, lstat, mkdtemp, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { childEvent } from '@aenv/platform/testing/child-event.ts';
 import { AssetCache } from '../cache/asset-cache.ts';
 import { buildNative } from './build.ts';
 
@@ -33,14 +34,15 @@ function applet(name: string) {
   return {
     ask: (...records: string[]) => child.stdin.write(records.map((record) => `${record}\0`).join('')),
     async take(count: number): Promise<string[]> {
-      while (output.toString('latin1').split('\0').length <= count) await once(child.stdout, 'data');
+      while (output.toString('latin1').split('\0').length <= count) await childEvent(child, child.stdout, 'data');
       const records = output.toString().split('\0');
       output = Buffer.from(records.slice(count).join('\0'));
       return records.slice(0, count);
     },
     /** struct inotify_event */
     async event(): Promise<{ watch: number; mask: number; cookie: number; name: string }> {
-      while (output.length < 16 || output.length < 16 + output.readUInt32LE(12)) await once(child.stdout, 'data');
+      while (output.length < 16 || output.length < 16 + output.readUInt32LE(12))
+        await childEvent(child, child.stdout, 'data');
       const end = 16 + output.readUInt32LE(12);
       const name = output.toString('utf8', 16, end).replace(/\0+$/, '');
       const event = {

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { systemClock } from '../clock/clock.ts';
+import { childEvent } from '../testing/child-event.ts';
 import { FileLock } from './file-lock.ts';
 
 let folder: string;
@@ -46,7 +47,7 @@ test('it is free again when the process that had it was killed', async () => {
     setInterval(() => {}, 1000);`;
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program]);
   try {
-    await once(child.stdout, 'data');
+    await childEvent(child, child.stdout, 'data');
     const lock = new FileLock(path, systemClock);
     assert.equal(await lock.exclusive(0), undefined);
     const exit = once(child, 'exit');

@@ -44,8 +44,10 @@ test('a network mount is only watched by those who say that they know it', async
   const mount = join(envd.dir, 'mount');
   await mkdir(mount);
   const server = spawn('python3', ['-c', FUSE, mount], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = once(server, 'close');
   try {
-    assert.match(String(await once(server.stdout, 'data')), /mounted/);
+    const first = await Promise.race([once(server.stdout, 'data'), ended]);
+    assert.match(String(first), /mounted/);
     const refused = await unary(envd.url, 'filesystem.Filesystem/CreateWatcher', { path: mount });
     assert.deepEqual(refused.body, {
       code: 'invalid_argument',
@@ -60,6 +62,6 @@ test('a network mount is only watched by those who say that they know it', async
     await unary(envd.url, 'filesystem.Filesystem/RemoveWatcher', { watcherId: allowed.body.watcherId });
   } finally {
     spawn('umount', ['-l', mount], { stdio: 'inherit' });
-    await once(server, 'exit');
+    await ended;
   }
 });

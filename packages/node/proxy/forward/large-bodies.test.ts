@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
-import { once } from 'node:events';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { childEvent } from '@aenv/platform/testing/child-event.ts';
 import { freshAddress } from '../testing/guests.ts';
 import { House } from '../testing/house.ts';
 
@@ -14,7 +14,7 @@ test('bodies of 64 MiB pass whole in every framing, and the memory of the proxy 
   // Server and client run elsewhere, so that what is measured here is the proxy.
   const other = fork(fileURLToPath(new URL('../testing/transfers.ts', import.meta.url)), [address]);
   try {
-    const [port] = await once(other, 'message');
+    const [port] = await childEvent(other, other, 'message');
     assert.equal(typeof port, 'number');
     house.directory.run('ia', address);
     const before = process.memoryUsage.rss();
@@ -23,7 +23,7 @@ test('bodies of 64 MiB pass whole in every framing, and the memory of the proxy 
       peak = Math.max(peak, process.memoryUsage.rss());
     }, 10);
     other.send(house.url);
-    const [results] = await once(other, 'message');
+    const [results] = await childEvent(other, other, 'message');
     clearInterval(watch);
     assert.deepEqual(results, { '/length': true, '/chunked': true, '/close': true, '/upload': true });
     const rise = (peak - before) / MIB;

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import { identify, isAlive, killAndWait } from '@aenv/platform/process/identity.ts';
+import { childEvent } from '@aenv/platform/testing/child-event.ts';
 import { type Ledger, openLedger } from '../../store/ledger.ts';
 import type { SandboxRecord } from '../../store/sandbox-record.ts';
 import { fullRecord } from '../../store/testing/records.ts';
@@ -49,7 +49,7 @@ async function plant(program: string, argument: string) {
     argv0: program,
     stdio: ['ignore', 'pipe', 'ignore'],
   });
-  await once(child.stdout, 'data');
+  await childEvent(child, child.stdout, 'data');
   const identity = await identify(child.pid ?? 0);
   assert.ok(identity);
   return identity;
