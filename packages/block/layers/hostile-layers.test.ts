@@ -16,7 +16,7 @@ import { makeSamples, SAMPLE_SIZE } from './testing/samples.ts';
 import { reopenWritableLayer } from './writable/open.ts';
 
 /** Times that a kind of input is damaged; in soak it is a minute. */
-const TIMES = 300;
+const TIMES = 120;
 /** Bytes of memory that no input may make the parsers use, beyond what they had. */
 const MEMORY = 256 * 2 ** 20;
 

@@ -14,7 +14,7 @@ import { ReplyStream } from './transmission/reply-stream.ts';
 import { Transmission } from './transmission/transmission.ts';
 
 /** Times that streams are damaged; in soak it is a minute. */
-const TIMES = 600;
+const TIMES = 250;
 const SIZE = 1 << 20;
 /** Bytes of memory that no stream may cost, beyond what it sends and what is allowed to be in flight. */
 const MEMORY = 192 * 2 ** 20;

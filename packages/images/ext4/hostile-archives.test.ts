@@ -10,7 +10,7 @@ import { applyLayer } from './apply/layer.ts';
 import { writeChanges } from './write-changes.ts';
 
 /** Times that archives are damaged; in soak it is a minute. */
-const TIMES = 400;
+const TIMES = 160;
 /** Every so many damaged archives, what was made of one is checked by e2fsck(8). */
 const CHECKED = 40;
 /** Bytes of memory that no archive may make the writer use, beyond what it had. */

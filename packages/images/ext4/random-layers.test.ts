@@ -76,7 +76,7 @@ test('random layers give on the disk what the plain rules say, and the same byte
       await using disk = await image.toFile();
       await fsck(disk.path);
     }),
-    { numRuns: process.env.AENV_SOAK === '1' ? 1000 : 30 },
+    { numRuns: process.env.AENV_SOAK === '1' ? 1000 : 15 },
   );
 });
 

@@ -7,7 +7,7 @@ import { type ContentStore, findImage } from './find-image.ts';
 import type { Descriptor } from './schemas.ts';
 
 /** Documents that are tried; in soak it is a minute. */
-const TIMES = 3000;
+const TIMES = 1000;
 /** Bytes of memory that no document may take beyond what there was. */
 const MEMORY = 256 * 2 ** 20;
 

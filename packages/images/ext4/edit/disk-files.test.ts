@@ -146,7 +146,7 @@ test('what is damaged, unusual or no file system is refused by name, and nothing
   assert.ok(refused > read.size, `${refused} of ${3 * read.size} were refused`);
   const blocks = [...read];
   await fuzz({
-    times: 50,
+    times: 20,
     memory: 256 * 2 ** 20,
     attempt: (seed) => {
       const random = randomOf(seed);

@@ -113,10 +113,10 @@ test('snapshots are opened, made and removed while garbage is collected', async 
   await using lab = await Lab.open();
   await lab.snapshot('template', FIRST, { asNewBase: true });
   const collecting = (async () => {
-    for (let i = 0; i < 15; i++) await lab.repository.gc({ ...NOTHING, dropUnusedFiles: true });
+    for (let i = 0; i < 8; i++) await lab.repository.gc({ ...NOTHING, dropUnusedFiles: true });
   })();
   const worker = async (name: string) => {
-    for (let i = 0; i < 4; i++) {
+    for (let i = 0; i < 3; i++) {
       const id = `${name}-${i}`;
       const opened = await lab.repository.open('template', HOST);
       await lab.snapshot(id, [{ page: 5 + i, count: 1, value: 3 }], {
@@ -190,7 +190,7 @@ test('a snapshot is opened again and again while its delta is merged', async () 
   await using lab = await Lab.open();
   await lab.snapshot('template', FIRST, { asNewBase: true });
   const memoryBase = await lab.baseFileOf('template');
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < 2; round++) {
     const id = `a-${round}`;
     await lab.snapshot(id, SECOND, { memoryBase });
     const wanted = await lab.memoryOf(id);
