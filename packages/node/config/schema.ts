@@ -100,7 +100,7 @@ export const ConfigSchema = z.strictObject({
       }),
       high: key(integer(0, 1024), 0, {
         kind: 'integer',
-        meaning: 'how many of a template are prepared then; each takes some 120 MiB; 0 switches this off',
+        meaning: 'how many of a template are prepared then; each takes some 140 MiB; 0 switches this off',
       }),
       templates: key(integer(1, 1024), 2, {
         kind: 'integer',

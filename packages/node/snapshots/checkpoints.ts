@@ -267,11 +267,11 @@ function cannotGoOn({ kind, sandboxId }: CaptureRequest, why: string): AenvError
 }
 
 /**
- * Making a base takes a while, so what is waited for keeps its delta, and gets a base when it was answered. Several forks
- * share one from the beginning, and go with this daemon.
+ * Making a base takes a while, so what is waited for keeps its delta, and gets a base when it was answered. Forks share one
+ * from the beginning where they would have much twice, and go with this daemon.
  */
-function commitOptions({ kind, shared }: CaptureRequest): CommitOptions {
-  if (kind === 'fork') return { durable: false, ...(shared === true ? { asNewBase: true } : {}) };
+function commitOptions({ kind, continued = 1 }: CaptureRequest): CommitOptions {
+  if (kind === 'fork') return { durable: false, continued };
   return { asNewBase: false };
 }
 

@@ -83,9 +83,12 @@ export interface SnapshotDraft extends AsyncDisposable {
 export interface CommitOptions {
   /**
    * Whether the pages become a base of their own, which all VMs that start from it share (templates), or stay a delta to
-   * the base of the VM. Absent: a base when the delta is more than a quarter of the memory.
+   * the base of the VM. Absent: a base when the delta is more than a quarter of the memory, or when those who continue it
+   * would have more than half a memory of it twice.
    */
   readonly asNewBase?: boolean;
+  /** how many continue it at the same time; default 1 */
+  readonly continued?: number;
   /** false: do not wait for the disk, for a snapshot that need not outlive the host (forks); default true */
   readonly durable?: boolean;
 }

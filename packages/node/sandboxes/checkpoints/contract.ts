@@ -41,8 +41,8 @@ export interface CaptureRequest {
   readonly memory?: boolean;
   /** names that it is made with, for its manifest */
   readonly names?: readonly string[];
-  /** the captured memory becomes a file that all who continue it share */
-  readonly shared?: boolean;
+  /** how many will continue it: what each would have for itself they share as a file, where it is much; default 1 */
+  readonly continued?: number;
 }
 
 /** A checkpoint that is about to be continued: its files stay until `close`. */

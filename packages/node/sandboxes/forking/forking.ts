@@ -89,8 +89,7 @@ export class Forking {
     // Refused before anything is half made, if not even one fits.
     admit(record.memoryMb);
     const request = captureOf(source, machineOf(source), id, 'fork', 'go_on');
-    // Several share what was captured; the memory of one alone need not become a file of its own.
-    const captured = await captureInPassing(this.#options, source, { ...request, shared: count > 1 });
+    const captured = await captureInPassing(this.#options, source, { ...request, continued: count });
     return { parent: record, captured };
   }
 

@@ -77,6 +77,16 @@ test('a delta of more than a quarter of the memory becomes a base; what it leave
   assert.equal(await chunks(), 3);
 });
 
+test('what several continue becomes a base when they would have more than half a memory of it twice', async () => {
+  await using lab = await Lab.open();
+  const changes: Change[] = [{ page: 1024, count: 400, value: 5 }];
+  const few = await lab.snapshot('few', changes, { durable: false, continued: 4 });
+  assert.equal(few.memory.delta?.dataBytes, 400 * PAGE);
+  const many = await lab.snapshot('many', changes, { durable: false, continued: 5 });
+  assert.equal(many.memory.delta, undefined);
+  assert.ok((await lab.memoryOf('many')).equals(await lab.memoryOf('few')));
+});
+
 test('two machines with the same memory have one base', async () => {
   await using lab = await Lab.open();
   const [a, b] = await Promise.all(['a', 'b'].map((id) => lab.snapshot(id, FIRST, { asNewBase: true })));

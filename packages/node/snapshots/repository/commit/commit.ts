@@ -17,6 +17,8 @@ import { derivedBase } from './derived-base.ts';
 
 /** Share of the memory above which a delta becomes a base of its own. */
 const LARGE_DELTA = 0.25;
+/** The same for what several would have of one delta, beyond what one has. */
+const LARGE_COPIES = 0.5;
 
 /** A captured machine in the folder of its draft. */
 export interface Captured {
@@ -41,13 +43,14 @@ export async function commitDraft(
   { bases, clock, faults }: CommitParts,
   captured: Captured,
   facts: SnapshotFacts,
-  { asNewBase, durable = true }: CommitOptions,
+  options: CommitOptions,
   target: string,
 ): Promise<SnapshotManifest> {
   const { id, folder } = captured;
+  const { durable = true } = options;
   const deviceState = join(folder, DEVICE_STATE_FILE);
   const [memory, state] = await together(
-    keepMemory(bases, faults, captured, asNewBase, durable),
+    keepMemory(bases, faults, captured, options),
     together(hashFile(deviceState), durable ? syncFile(deviceState) : undefined),
   );
   const manifest: SnapshotManifest = {
@@ -76,12 +79,13 @@ async function keepMemory(
   bases: MemoryBases,
   faults: Faults,
   { id, folder, parent, delta }: Captured,
-  asNewBase: boolean | undefined,
-  durable: boolean,
+  { asNewBase, durable = true, continued = 1 }: CommitOptions,
 ): Promise<SnapshotManifest['memory']> {
   await delta.seal();
   const hasChanges = delta.changedBytes > 0;
-  const becomesBase = asNewBase ?? delta.changedBytes > parent.sizeBytes * LARGE_DELTA;
+  const isLarge = delta.changedBytes > parent.sizeBytes * LARGE_DELTA;
+  const areMany = delta.changedBytes * (continued - 1) > parent.sizeBytes * LARGE_COPIES;
+  const becomesBase = asNewBase ?? (isLarge || areMany);
   const keepsDelta = hasChanges && !becomesBase;
   const path = join(folder, DELTA_FILE);
   const written = keepsDelta ? { delta: { file: DELTA_FILE, ...(await delta.describe(durable)) } } : {};
