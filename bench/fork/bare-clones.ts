@@ -1,16 +1,16 @@
 import { availableParallelism } from 'node:os';
+import { inParallel } from '@aenv/node/snapshots/repository/in-parallel.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type { BareMachines } from '../bare/bare-machines.ts';
 import { letGo, runDirectly } from '../bare/guest-calls.ts';
 import type { Bench } from '../measurement.ts';
 import { pssOf } from '../memory/pss.ts';
-import { inTurn } from './in-turn.ts';
 
 /** Starts a bare clone in each place, has all of them run a command, and ends them. @returns MiB of each one's QEMU */
 export async function cloneBare(bench: Bench, bare: BareMachines): Promise<number[]> {
   await using machines = new Rollback();
   const pids: number[] = [];
-  await inTurn(bare.places, availableParallelism(), async (place) => {
+  await inParallel(bare.places, availableParallelism(), async (place) => {
     bench.signal.throwIfAborted();
     await bare.clear(place);
     const machine = await bare.start(place);

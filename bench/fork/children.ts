@@ -1,10 +1,10 @@
+import { inParallel } from '@aenv/node/snapshots/repository/in-parallel.ts';
 import type { TestDaemon } from '../../tests/harness/daemon.ts';
 import type { Bench } from '../measurement.ts';
 import { pssOf } from '../memory/pss.ts';
 import { vmProcess } from '../proxy/slot-address.ts';
 import { runCommand } from '../sandboxes/envd.ts';
 import { type BenchSandbox, logLine } from '../sandboxes/sandbox.ts';
-import { inTurn } from './in-turn.ts';
 
 export interface Forked {
   /** request to answer, `ms`: the last child runs by then */
@@ -43,7 +43,7 @@ export async function forkOnce(
     const { ms: phases } = await logLine(daemon, 'sandbox forked', source.id, before);
     return { ms, phases, pss };
   } finally {
-    await inTurn(children, 4, async ({ id }) => {
+    await inParallel(children, 4, async ({ id }) => {
       await daemon.api('DELETE', `/sandboxes/${id}`);
     });
   }
@@ -67,7 +67,7 @@ async function check(
 ): Promise<void> {
   const look = ['/bin/sh', ['-c', 'hostname; cat /proc/sys/kernel/random/boot_id']] as const;
   const [, bootId] = (await runCommand(daemon, source, ...look)).stdout.split('\n');
-  await inTurn(children, 2, async (child) => {
+  await inParallel(children, 2, async (child) => {
     bench.signal.throwIfAborted();
     const [name, boot] = (await runCommand(daemon, child, ...look)).stdout.split('\n');
     if (name !== child.id) throw new Error(`child ${child.id} is called ${name}`);

@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type { UseGuest } from '../../templates/machine/use-guest.ts';
@@ -21,9 +21,9 @@ const ANSWER_MS = 30_000;
 
 /**
  * Continues a captured machine far enough that it answers within milliseconds later, and stops it again. It gets entropy
- * and a secret of its own, and a name that nobody sees; programs of the user stand still, as they were captured. Where there
- * are none, it also does what clients do first: an emulator translates code when it runs for the first time, and what is
- * captured is not translated. All steps of a restore come when it becomes a sandbox. Nothing is left when it throws.
+ * and a secret of its own, and no name; programs of the user stand still, as they were captured. Where there are none, it
+ * also does what clients do first: an emulator translates code when it runs for the first time, and what is captured is not
+ * translated. All steps of a restore come when it becomes a sandbox. Nothing is left when it throws.
  * @returns undefined for a machine that cannot stand ready: one with attached drives
  */
 export async function prepareStanding(
@@ -47,9 +47,13 @@ export async function prepareStanding(
   const secret = newSecret();
   const envd = options.connectEnvd({ address: slot.hostAddress, port: ENVD_PORT });
   const limit = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]);
-  const seed = randomBytes(32).toString('base64');
-  const names = { sandboxId, hostname: sandboxId, machineId: randomUUID().replaceAll('-', '') };
-  await envd.init({ event: 'create', hostSecret: secret, seed, ...names }, [checkpoint.hostSecret, secret], limit);
+  const init = {
+    capture: true,
+    event: 'create',
+    hostSecret: secret,
+    seed: randomBytes(32).toString('base64'),
+  } as const;
+  await envd.init(init, [checkpoint.hostSecret, secret], limit);
   if (quiet) {
     await envd.unfreeze(secret, 'create', limit);
     await options.useGuest(slot.hostAddress, limit);
