@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { run } from '@aenv/platform/process/run.ts';
 import { createSandbox, shell } from '../harness/client.ts';
 import { TestDaemon } from '../harness/daemon.ts';
+import { guestFio } from '../harness/guest-fio.ts';
 import { until } from '../harness/until.ts';
 
 const SOAK = process.env.AENV_SOAK === '1';
@@ -49,13 +50,36 @@ bad = [n for n in range(1, int(sys.argv[1]) + 1) if open(f"/root/load/{n}", "rb"
 print("bad", bad)
 `;
 
+/** Writes at random past the page cache; every block has a checksum of itself, which is compared a little later. */
+const FIO = [
+  ...['--name=verify', '--filename=/root/fio', '--size=256M', '--fallocate=none', '--rw=randwrite', '--bsrange=4k-64k'],
+  ...['--ioengine=libaio', '--iodepth=8', '--direct=1', '--fsync=32', '--thread', '--output-format=json'],
+  ...['--verify=crc32c', '--verify_fatal=1', '--verify_backlog=32', '--do_verify=1', '--verify_state_save=0'],
+];
+
+/** What fio says of its one job. */
+interface FioReport {
+  readonly jobs: readonly {
+    readonly error: number;
+    readonly read: { readonly total_ios: number };
+    readonly write: { readonly total_ios: number };
+  }[];
+}
+
 test('the block daemon is killed again and again under a busy sandbox: nothing that was synced is lost, no error is seen', async () => {
   await using sandbox = await createSandbox(daemon);
   await shell(sandbox, 'mkdir -p /root/load');
   await sandbox.files.write('/root/writer.py', WRITER, { user: 'root' });
   await sandbox.files.write('/root/reader.py', READER, { user: 'root' });
+  const fio = await guestFio();
+  await sandbox.files.write('/root/fio.tgz', new Uint8Array(fio.archive).buffer, { user: 'root' });
+  await shell(sandbox, 'tar -xzf /root/fio.tgz -C / && rm /root/fio.tgz');
   let last = 0;
   const seconds = SOAK ? 120 : 20;
+  const verifying = sandbox.commands.run(`${fio.command} ${FIO.join(' ')} --runtime=${seconds}`, {
+    user: 'root',
+    timeoutMs: 600_000,
+  });
   const writing = sandbox.commands.run(`python3 /root/writer.py ${seconds}`, {
     user: 'root',
     timeoutMs: 600_000,
@@ -74,6 +98,10 @@ test('the block daemon is killed again and again under a busy sandbox: nothing t
     await until(() => last > before + 1 || Date.now() > end - 5_000, { timeoutMs: 60_000, what: 'writes go on' });
   }
   assert.equal((await writing).exitCode, 0);
+  const { stdout } = await verifying;
+  const [job] = (JSON.parse(stdout.slice(stdout.indexOf('{'))) as FioReport).jobs;
+  assert.ok(job?.error === 0 && job.write.total_ios > 100 && job.read.total_ios > 50, stdout);
+  console.log(`# fio: ${job.write.total_ios} writes, ${job.read.total_ios} blocks verified, ${kills} kills`);
   assert.ok(kills >= 2 && last > 10, `${kills} kills, ${last} files`);
   await shell(sandbox, 'sync; echo 3 > /proc/sys/vm/drop_caches');
   assert.equal(await shell(sandbox, `python3 /root/reader.py ${last}`), 'bad []\n');
