@@ -107,7 +107,7 @@ function commandLine(
       { name: 'tools', source: tools },
     ],
   };
-  const memory = { path: memoryBase, readOnly: true, ownedByVm: false };
+  const memory = { path: memoryBase, access: 'read', ownedByVm: false } as const;
   const node = blockNode('drive0', root);
   return restoreCommandLine(shape, { install: qemu, accelerator, memory, qmpSocket }).map((argument) =>
     // The daemon has no use for overlays, so it knows no word for them.

@@ -2,12 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { installedVersions } from '@aenv/platform/debian/packages.ts';
 import { AssetCache } from './cache/asset-cache.ts';
-import { type Inputs, sourceInputs } from './cache/inputs.ts';
+import { sourceInputs } from './cache/inputs.ts';
 import type { BuildOptions, GuestAssets } from './contract.ts';
 import { buildInitramfs } from './initramfs/build.ts';
 import { buildKernel } from './kernel/build.ts';
 import { buildNative } from './native/build.ts';
-import { buildTools } from './tools/build.ts';
+import { buildTools, type EnvdProgram } from './tools/build.ts';
 
 const COMPILER_PACKAGES = ['gcc', 'binutils', 'musl-tools', 'musl-dev', 'linux-libc-dev'];
 const DRIVE_PACKAGES = ['erofs-utils', 'libc6', 'libstdc++6', 'libgcc-s1'];
@@ -51,10 +51,12 @@ async function both<A, B>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
   return [await a, await b];
 }
 
-/** envd's main file, and everything that its bundle is made of: its sources, the contracts, the versions of packages. */
-async function envdProgram(): Promise<{ readonly entry: string; readonly inputs: Inputs }> {
+/** envd's files, and everything that they are made of: its sources, the contracts, the versions of packages. */
+async function envdProgram(): Promise<EnvdProgram> {
   return {
-    entry: join(PACKAGES, 'envd/main.ts'),
+    program: join(PACKAGES, 'envd/main.ts'),
+    start: join(PACKAGES, 'envd/start/start.ts'),
+    compile: join(PACKAGES, 'envd/start/compile.ts'),
     inputs: {
       ...(await sourceInputs(join(PACKAGES, 'envd'), join(PACKAGES, 'contracts'))),
       lock: await readFile(join(PACKAGES, '../package-lock.json')),

@@ -8,6 +8,9 @@ export const GUEST_LAYOUT = {
   native: '/run/aenv/tools/bin/aenv-guest',
   /** envd's state that must survive its restart (mode 0600): host secret, tokens, defaults */
   stateFile: '/run/aenv/envd.json',
+  /** envd, a bundle for the runtime, and the code that the runtime's engine made of it when the drive was built */
+  program: '/run/aenv/tools/envd.cjs',
+  programCode: '/run/aenv/tools/envd.code',
   /** the file on the tools drive whose lines are envd's argument vector */
   envdArgv: '/run/aenv/tools/envd.argv',
 } as const;

@@ -6,17 +6,30 @@ import type { AssetCache } from '../cache/asset-cache.ts';
 import { digestInputs, type Inputs, sourceInputs } from '../cache/inputs.ts';
 import type { GuestFile } from '../contract.ts';
 import { bundle } from './bundle.ts';
+import { makeCode } from './code.ts';
 import { loaderWithoutPreload, sharedLibraries } from './libraries.ts';
 import { RUNTIME, runtimeExecutable } from './runtime.ts';
 
 const FILE = 'tools.erofs';
+const START = 'start.cjs';
 const MKFS_TIMEOUT_MS = 5 * 60 * 1000;
+
+/** What of envd is needed to build the drive. */
+export interface EnvdProgram {
+  /** file that exports the program */
+  readonly program: string;
+  /** file that starts it in a guest */
+  readonly start: string;
+  /** file that makes the engine's code of the program's bundle, on this host */
+  readonly compile: string;
+  /** all sources of these as inputs */
+  readonly inputs: Inputs;
+}
 
 export interface ToolsOptions {
   readonly cache: AssetCache;
   readonly native: GuestFile;
-  /** the program's main file, and the folders of all its sources as inputs */
-  readonly envd: { readonly entry: string; readonly inputs: Inputs };
+  readonly envd: EnvdProgram;
   /** versions of the C and C++ libraries and of mkfs.erofs, as inputs */
   readonly packages: string;
   readonly signal?: AbortSignal | undefined;
@@ -70,7 +83,11 @@ async function lay(root: string, executable: string, options: ToolsOptions): Pro
   for (const [name, path] of await sharedLibraries(RUNTIME.loader, executable, options.signal)) {
     await copyFile(path, at('lib', name));
   }
-  await bundle(options.envd.entry, RUNTIME.bundleTarget, at('envd.cjs'));
+  const { envd } = options;
+  const program = at(basename(GUEST_LAYOUT.program));
+  await bundle(envd.program, RUNTIME.bundleTarget, program);
+  await bundle(envd.start, RUNTIME.bundleTarget, at(START));
+  await makeCode(executable, envd.compile, [program, at(basename(GUEST_LAYOUT.programCode))], options.signal);
   await writeFile(at('openssl.cnf'), '');
   const inGuest = (path: string) => `${GUEST_LAYOUT.toolsDir}/${path}`;
   const argv = [
@@ -80,7 +97,7 @@ async function lay(root: string, executable: string, options: ToolsOptions): Pro
     inGuest('lib'),
     inGuest(runtime),
     ...RUNTIME.options,
-    inGuest('envd.cjs'),
+    inGuest(START),
   ];
   await writeFile(at(basename(GUEST_LAYOUT.envdArgv)), argv.map((line) => `${line}\n`).join(''));
 }

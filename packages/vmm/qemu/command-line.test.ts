@@ -20,7 +20,7 @@ const spec: VmSpec = {
   drives: [],
   network: { index: 1, netns: '/run/netns/a', tap: 'tap0', hostAddress: '10.0.0.1', uid: 60_001 },
 };
-const memory = { path: '/m/zero-512.mem', readOnly: true, ownedByVm: false };
+const memory = { path: '/m/zero-512.mem', access: 'none', ownedByVm: false } as const;
 
 function lineOf(parts: Partial<Parameters<typeof bootCommandLine>[1]> = {}, changes: Partial<VmSpec> = {}): string {
   const args = bootCommandLine(
@@ -36,11 +36,13 @@ test('firmware comes from the same install, and is qboot', () => {
   assert.match(lineOf({ install: system }), /-bios qboot\.rom/);
 });
 
-test('memory is private, and read-only where QEMU can do that', () => {
-  assert.match(lineOf(), /"mem-path":"\/m\/zero-512\.mem","share":false,"readonly":true,"rom":"off"/);
-  const old = lineOf({ memory: { path: '/m/x.mem', readOnly: false, ownedByVm: true } });
-  assert.match(old, /"share":false}/);
-  assert.doesNotMatch(old, /readonly|"rom"/);
+test('memory is private: of no file for a boot, and of a file that is opened read-only where QEMU can do that', () => {
+  assert.match(lineOf(), /"qom-type":"memory-backend-ram","id":"ram0","size":536870912,"share":false}/);
+  assert.doesNotMatch(lineOf(), /zero-512/);
+  const captured = lineOf({ memory: { path: '/m/base', access: 'read', ownedByVm: false } });
+  assert.match(captured, /"share":false,"mem-path":"\/m\/base","readonly":true,"rom":"off"}/);
+  const old = lineOf({ memory: { path: '/m/x.mem', access: 'write', ownedByVm: true } });
+  assert.match(old, /"share":false,"mem-path":"\/m\/x\.mem"}/);
 });
 
 test('accelerators differ in nothing but themselves and the processor', () => {

@@ -4,6 +4,7 @@ import { CONSOLE_RING, CONSOLE_RING_SIZE } from './console-ring.ts';
 import { driveArguments } from './drives.ts';
 import type { QemuInstall } from './install/qemu-install.ts';
 import { type Accelerator, machineArguments } from './machine.ts';
+import { RAM } from './memory/guest-memory.ts';
 import type { MemoryFile } from './memory/memory-file.ts';
 
 export interface CommandLineParts {
@@ -39,16 +40,8 @@ export function restoreCommandLine(shape: VmShape, parts: CommandLineParts): str
  * the base of every other VM. No virtio-serial: its ports were seen dead after a restore.
  */
 function shapeArguments(spec: VmShape, parts: CommandLineParts): string[] {
-  const memory = {
-    'qom-type': 'memory-backend-file',
-    id: 'ram0',
-    size: spec.memoryMb * 1024 * 1024,
-    'mem-path': parts.memory.path,
-    share: false,
-    ...(parts.memory.readOnly ? { readonly: true, rom: 'off' } : {}),
-  };
   return [
-    ...machineArguments(parts.install, parts.accelerator, 'ram0'),
+    ...machineArguments(parts.install, parts.accelerator, RAM),
     '-name',
     `guest=${spec.incarnation},debug-threads=on`,
     // A guest that powers off or panics leaves its console behind to be read; the driver ends the process then.
@@ -59,7 +52,7 @@ function shapeArguments(spec: VmShape, parts: CommandLineParts): string[] {
     '-m',
     `${spec.memoryMb}M`,
     '-object',
-    JSON.stringify(memory),
+    JSON.stringify(memoryBackend(spec.memoryMb * 1024 * 1024, parts.memory)),
     '-chardev',
     `socket,id=qmp,path=${escapeComma(parts.qmpSocket)},server=on,wait=off`,
     '-mon',
@@ -78,6 +71,13 @@ function shapeArguments(spec: VmShape, parts: CommandLineParts): string[] {
     JSON.stringify({ driver: 'virtio-net-device', netdev: 'net0', mac: GUEST_LINK.mac }),
     ...driveArguments(spec.drives),
   ];
+}
+
+function memoryBackend(size: number, { path, access }: MemoryFile): Readonly<Record<string, unknown>> {
+  const common = { id: RAM, size, share: false };
+  if (access === 'none') return { 'qom-type': 'memory-backend-ram', ...common };
+  const readOnly = access === 'read' ? { readonly: true, rom: 'off' } : {};
+  return { 'qom-type': 'memory-backend-file', ...common, 'mem-path': path, ...readOnly };
 }
 
 /** QEMU's key=value syntax takes a doubled comma for one in a value. */

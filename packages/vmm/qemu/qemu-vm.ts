@@ -6,6 +6,7 @@ import type { SerialLog } from '../console/serial-log.ts';
 import type { CaptureTarget, MicroVm, VmExit, VmRecord, VmState } from '../contract/micro-vm.ts';
 import { saveDeviceState } from './capture/device-state.ts';
 import { drainConsole } from './console-ring.ts';
+import { guestMemory } from './memory/guest-memory.ts';
 import { privateBytes } from './memory/private-bytes.ts';
 import { readMemory } from './memory/read-memory.ts';
 import { endAfterSocket, type VmmProcess } from './process.ts';
@@ -115,7 +116,8 @@ export class QemuVm implements MicroVm {
     try {
       const { size } = await stat(record.memoryBase);
       await saveDeviceState(qmp, record.runDir, deviceState);
-      await readMemory(process.identity.pid, record.memoryBase, size, memory);
+      const { pid } = process.identity;
+      await readMemory(pid, await guestMemory(qmp, pid, record.memoryBase, size), memory);
     } catch (error) {
       if ((this.#state as VmState) === 'exited') throw new AenvError('vm_died', `VM ${record.incarnation} has ended`);
       if (error instanceof AenvError && error.code !== 'internal') throw error;

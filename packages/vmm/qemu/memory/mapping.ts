@@ -9,11 +9,12 @@ export interface Mapping {
 }
 
 /**
- * Where a process has mapped a file, in the order of the file.
- * @throws AenvError `capture_failed` when it is not mapped as a whole and once
+ * Where a process has mapped a file, in the order of the file; nothing when it has not.
+ * @throws AenvError `capture_failed` when it is mapped, but not as a whole and once
  */
 export async function mappingsOf(pid: number, path: string, size: number): Promise<Mapping[]> {
   const found = parseMaps(await readFile(`/proc/${pid}/maps`, 'utf8'), path);
+  if (found.length === 0) return found;
   let offset = 0;
   for (const part of found) {
     if (part.fileOffset !== offset) break;

@@ -3,6 +3,7 @@ import { mkdtemp, readdir, rm, stat, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { guestMemory, ramAddress } from './guest-memory.ts';
 import { memoryFile } from './memory-file.ts';
 
 async function folderOf(t: TestContext): Promise<string> {
@@ -25,7 +26,7 @@ test('VMs of one size share one file of holes that nobody may write, also when t
   assert.deepEqual((await readdir(folder)).sort(), ['zero-128.mem', 'zero-64.mem']);
   const file = await stat(other.path);
   assert.deepEqual([file.size, file.blocks, file.mode & 0o777], [128 * 1024 * 1024, 0, 0o444]);
-  assert.deepEqual([other.readOnly, other.ownedByVm], [true, false]);
+  assert.deepEqual([other.access, other.ownedByVm], ['none', false]);
 });
 
 test('a file of the wrong size is replaced, not changed under whoever maps it', async (t) => {
@@ -44,6 +45,23 @@ test('an old QEMU, which opens the file for writing, gets one for each VM', asyn
   const [a, b] = await Promise.all(['a', 'b'].map((name) => memoryFile(folder, spec(name, 64), install('7.2.22'))));
   assert.ok(a !== undefined && b !== undefined);
   assert.notEqual(a.path, b.path);
-  assert.deepEqual([a.readOnly, a.ownedByVm], [false, true]);
+  assert.deepEqual([a.access, a.ownedByVm], ['write', true]);
   assert.equal((await stat(a.path)).mode & 0o777, 0o600);
+});
+
+const TABLE = [
+  '              Block Name    PSize              Offset               Used              Total                HVA  RO',
+  '                    ram0    4 KiB  0x0000000000000000 0x0000000020000000 0x0000000020000000 0x00007f8943e00000  rw',
+  '                 pc.bios    4 KiB  0x0000000020000000 0x0000000000010000 0x0000000000010000 0x00007f8978600000  rw',
+].join('\r\n');
+
+test('QEMU says where it has the memory of its guest, and is only believed when there is such memory', async () => {
+  assert.equal(ramAddress(TABLE, 512 * 1024 * 1024), 0x7f8943e00000);
+  assert.equal(ramAddress(TABLE, 256 * 1024 * 1024), undefined);
+  assert.equal(ramAddress('', 512 * 1024 * 1024), undefined);
+  const qmp = { execute: async () => TABLE.replace('0x00007f8943e00000', '0x0000000000001000') };
+  await assert.rejects(
+    guestMemory(qmp, process.pid, '/nonexistent/zero-512.mem', 512 * 1024 * 1024),
+    (error: Error & { code?: string }) => error.code === 'capture_failed',
+  );
 });

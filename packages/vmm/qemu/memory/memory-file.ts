@@ -5,19 +5,23 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { QemuInstall } from '../install/qemu-install.ts';
 import { isAtLeast, SAFE_VERSION } from '../install/version.ts';
 
-/** The file that a guest's memory is a private mapping of. */
+/** The file that a guest's memory begins as. */
 export interface MemoryFile {
   readonly path: string;
-  /** opened read-only by QEMU, and shared with other VMs */
-  readonly readOnly: boolean;
+  /**
+   * How QEMU gets it: as a private mapping, of a file that it opens to read or, in old versions, to write; or not at all,
+   * since memory of no file begins as zeros too.
+   */
+  readonly access: 'read' | 'write' | 'none';
   /** for a file of this VM alone: removed with the VM */
   readonly ownedByVm: boolean;
 }
 
 /**
- * A sparse file of zeros for a VM's memory. QEMU 8.2 and newer opens it read-only, so all VMs of one size share one
- * immutable file. Older versions open it for writing even for a private mapping; there each VM gets its own, since a VMM
- * that was taken over could write into the memory of all others.
+ * What the memory of a VM that boots begins as: a sparse file of zeros, one for all VMs of a size, which captures name as
+ * what they differ from. QEMU does not open it: anonymous memory is zeros as well, and comes in huge pages, with which an
+ * emulated guest boots in four fifths of the time. Versions before 8.2 cannot capture; they go on mapping a file, each VM
+ * its own, since they open it for writing, and a VMM that was taken over could write into the memory of all others.
  * @param folder on a disk, not on a tmpfs, where reading a hole would take memory
  */
 export async function memoryFile(
@@ -31,7 +35,7 @@ export async function memoryFile(
     const path = join(folder, `${spec.incarnation}.mem`);
     await makeZeros(path, size, 0o600);
     await chown(path, spec.network.uid, spec.network.uid);
-    return { path, readOnly: false, ownedByVm: true };
+    return { path, access: 'write', ownedByVm: true };
   }
   const path = join(folder, `zero-${spec.memoryMb}.mem`);
   const existing = await stat(path).catch(() => undefined);
@@ -44,7 +48,7 @@ export async function memoryFile(
       await rm(temporary, { force: true });
     }
   }
-  return { path, readOnly: true, ownedByVm: false };
+  return { path, access: 'none', ownedByVm: false };
 }
 
 /**
@@ -63,7 +67,7 @@ export async function baseAsMemory(
   if (file.size !== shape.memoryMb * 1024 * 1024) {
     throw new AenvError('restore_failed', `the memory file ${path} has ${file.size} bytes, not ${shape.memoryMb} MiB`);
   }
-  return { path, readOnly: true, ownedByVm: false };
+  return { path, access: 'read', ownedByVm: false };
 }
 
 /** Snapshots need memory that is mapped read-only. */

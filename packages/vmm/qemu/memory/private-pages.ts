@@ -13,8 +13,9 @@ const [PRESENT, SWAPPED, FILE] = [0x80, 0x40, 0x20];
 const CHUNK_ENTRIES = 128 * 1024;
 
 /**
- * The pages of a private file mapping that were written since: those that are in memory and not of the file any more, and
- * those that are in swap. Only a process with CAP_SYS_ADMIN may ask of another one.
+ * The pages of a private mapping that were written since: those that are in memory and not of a file (any more), and those
+ * that are in swap. Of anonymous memory more are told: what was only read, and all of a huge page. Only a process with
+ * CAP_SYS_ADMIN may ask of another one.
  * @param pagemap /proc/PID/pagemap, open for reading
  */
 export async function privatePages(pagemap: FileHandle, start: number, end: number): Promise<PageRun[]> {

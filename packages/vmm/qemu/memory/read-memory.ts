@@ -2,7 +2,7 @@ import { readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type MemorySink, PAGE_SIZE } from '../../contract/micro-vm.ts';
-import { type Mapping, mappingsOf } from './mapping.ts';
+import type { Mapping } from './mapping.ts';
 import { privatePages } from './private-pages.ts';
 
 const CHUNK = 1024 * 1024;
@@ -11,14 +11,14 @@ const TURN = 8 * CHUNK;
 const ZERO_PAGE = Buffer.alloc(PAGE_SIZE);
 
 /**
- * Gives the pages of a guest that differ from the file that its memory is a private mapping of. The guest must stand
- * still. What it costs follows the number of such pages.
+ * Gives the pages of a guest that differ from what its memory began as. The guest must stand still. What it costs follows
+ * the number of such pages.
  *
  * They are read synchronously: they are in memory, mostly some pages here and some there, and each read that goes through
  * the pool of threads is queued behind whatever else this process has there.
+ * @param mappings where the process has that memory, private to it
  */
-export async function readMemory(pid: number, base: string, size: number, sink: MemorySink): Promise<void> {
-  const mappings = await mappingsOf(pid, base, size);
+export async function readMemory(pid: number, mappings: readonly Mapping[], sink: MemorySink): Promise<void> {
   await using pagemap = await open(`/proc/${pid}/pagemap`);
   await using memory = await open(`/proc/${pid}/mem`);
   const buffer = Buffer.allocUnsafe(CHUNK);

@@ -19,6 +19,7 @@ export async function writeMemory(
   give: (sink: MemorySink) => Promise<void>,
 ): Promise<void> {
   const mappings = await mappingsOf(pid, base, size);
+  if (mappings.length === 0) throw new Error(`process ${pid} does not have ${base} mapped`);
   await using memory = await open(`/proc/${pid}/mem`, 'r+');
   let sinceTurn = 0;
   const write = (offset: number, bytes: Uint8Array): undefined | Promise<void> => {
