@@ -5,8 +5,12 @@ import { createSandbox } from '../harness/client.ts';
 import { TestDaemon } from '../harness/daemon.ts';
 import { until } from '../harness/until.ts';
 
-/** Many at once are for the long run. */
-const CHILDREN = process.env.AENV_SOAK === '1' ? 16 : 2;
+const SOAK = process.env.AENV_SOAK === '1';
+const CHILDREN = SOAK ? 16 : 10;
+/** MiB that are on the disk of nobody yet when the source is captured. */
+const UNWRITTEN = SOAK ? 300 : 20;
+/** No command of the source waits this long, in `ms`: it stands still for its capture, and shares the processors after that. */
+const ANSWER_MS = 10_000;
 
 const COUNTER = `
 import os, time
@@ -36,8 +40,21 @@ test('children go on from the source, are sandboxes of their own, and nobody see
   await root(source, 'echo before > /root/disk');
   await until(async () => (await count(source)).n > 2, { timeoutMs: 60_000, what: 'the counter counts' });
   const before = await count(source);
+  const sum = await root(source, `cd /root && dd if=/dev/urandom of=big bs=1M count=${UNWRITTEN} && sha256sum big`);
 
-  const forks = await source.fork({ count: CHILDREN, timeoutMs: 1_800_000, requestTimeoutMs: 900_000 });
+  let forking = true;
+  const forked = source.fork({ count: CHILDREN, timeoutMs: 1_800_000, requestTimeoutMs: 900_000 }).finally(() => {
+    forking = false;
+  });
+  const waits: number[] = [];
+  while (forking) {
+    const asked = Date.now();
+    await root(source, 'true');
+    waits.push(Date.now() - asked);
+  }
+  const forks = await forked;
+  await root(source, 'touch /root/after');
+  assert.ok(Math.max(...waits) <= ANSWER_MS, `the source answered after ${waits.join(', ')} ms`);
   const children = forks.filter((fork) => fork instanceof Sandbox);
   assert.equal(children.length, CHILDREN, forks.map(String).join('\n'));
   const all = [source, ...children];
@@ -46,9 +63,12 @@ test('children go on from the source, are sandboxes of their own, and nobody see
     assert.deepEqual([now.pid, now.secret], [before.pid, before.secret]);
     assert.ok(now.n >= before.n);
     await until(async () => (await count(sandbox)).n > now.n, { timeoutMs: 30_000, what: `the counter of ${at}` });
-    const seen = 'hostname; echo $E2B_SANDBOX_ID; echo $KEPT; cat /root/disk';
+    const seen = 'hostname; echo $E2B_SANDBOX_ID; echo $KEPT; cat /root/disk; ls /root/after 2>/dev/null | wc -l';
     const { sandboxId } = sandbox;
-    assert.equal(await root(sandbox, seen), `${sandboxId}\n${sandboxId}\nas it was\nbefore`);
+    const after = sandbox === source ? 1 : 0;
+    assert.equal(await root(sandbox, seen), `${sandboxId}\n${sandboxId}\nas it was\nbefore\n${after}`);
+    const disk = 'echo 3 > /proc/sys/vm/drop_caches; cd /root && sha256sum big; dmesg | grep -ci "ext4.*error" || true';
+    assert.equal(await root(sandbox, disk), `${sum}\n0`, `the disk of ${at}`);
     const asked = Date.now();
     const clock = Number(await root(sandbox, 'date +%s%3N'));
     assert.ok(clock > asked - 2000 && clock < Date.now() + 2000, `the clock of ${at} is ${clock - asked} ms ahead`);

@@ -10,7 +10,7 @@ import { TestDaemon } from '../harness/daemon.ts';
 
 const SOAK = process.env.AENV_SOAK === '1';
 const MIB = 1024 * 1024;
-const SIZE = (SOAK ? 3072 : 256) * MIB;
+const SIZE = (SOAK ? 3 : 1) * 1024 * MIB;
 // What daemon and envd may each grow by, however much goes through them.
 const GROWTH_MAX = 64 * MIB;
 
