@@ -12,6 +12,7 @@ test('a goal is met or missed, and a row without one is ok', () => {
   });
   assert.equal(row('a/b', 1.26, 'x', { atMost: 1.25 }).ok, false);
   assert.equal(row('a/b', 0.4, 'x', { atLeast: 0.5 }).ok, false);
+  assert.equal(row('a/b', -54, 'x', { atMost: 1.25 }).ok, false, 'a difference that was lost in the noise');
   assert.deepEqual([row('a/b', 7, 'ms').goal, row('a/b', 7, 'ms').ok], [null, true]);
 });
 

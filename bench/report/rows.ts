@@ -43,6 +43,7 @@ export function ratioRow(
 function judge(value: number, goal: Goal): { goal: string | null; ok: boolean } {
   if (goal === undefined) return { goal: null, ok: true };
   return 'atMost' in goal
-    ? { goal: `<= ${goal.atMost}`, ok: value <= goal.atMost }
+    ? // Below nothing, a difference was lost in the noise: that is no good result.
+      { goal: `<= ${goal.atMost}`, ok: value >= 0 && value <= goal.atMost }
     : { goal: `>= ${goal.atLeast}`, ok: value >= goal.atLeast };
 }

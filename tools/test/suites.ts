@@ -18,7 +18,10 @@ const E2E = 'tests/e2e/';
 /** They measure times, memory or the page cache, or start many machines at once. */
 const MEASURING = /\/(disks|large-files|leaks|observability)\.vm\.test\.ts$/;
 const COMPAT = 'tests/compat/';
-const E2E_MS = process.env.AENV_SOAK === '1' ? 3_600_000 : 1_200_000;
+const SOAK = process.env.AENV_SOAK === '1';
+const E2E_MS = SOAK ? 3_600_000 : 1_200_000;
+/** The long run tries random input for minutes. */
+const FAST_MS = SOAK ? 300_000 : 25_000;
 const ALONE = { concurrency: 1, filesAtOnce: 1 };
 
 /**
@@ -38,7 +41,7 @@ export async function findSuites(wanted: readonly string[]): Promise<Suite[]> {
     suite(
       'fast',
       files.filter((file) => !isVm(file)),
-      { concurrency: 2, filesAtOnce: 24, bootsVms: false, timeoutMs: 25_000 },
+      { concurrency: 2, filesAtOnce: 24, bootsVms: false, timeoutMs: FAST_MS },
     ),
     suite(
       'host and rooms',

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { systemClock } from '@aenv/platform/clock/clock.ts';
-import { envdOverTcp } from './envd-client.ts';
+import { envdOverTcp, TIME_LATE_MS } from './envd-client.ts';
 
 const BOOT_ID = '0c8f31a5-5d1c-4f0e-9d0e-2f6f0a4ce7a1';
 
@@ -134,6 +134,30 @@ test('a guest that does not write its files to its disk is told as a capture tha
     for (handler of bad) {
       await assert.rejects(client(port).sync('secret', limit(5_000)), { code: 'capture_failed' });
     }
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+test('a guest that may have heard the time late is told again', async () => {
+  const told: number[] = [];
+  let time = Date.now();
+  const { server, port } = await listen(async (request, response) => {
+    let text = '';
+    for await (const chunk of request) text += chunk;
+    told.push(Date.parse(JSON.parse(text).timestamp));
+    // The first two calls take long on their way.
+    if (told.length < 3) time += TIME_LATE_MS + 1;
+    response.writeHead(200).end(JSON.stringify({ hooks: told.length }));
+  });
+  const envd = envdOverTcp({ ...systemClock, now: () => time })({ address: '127.0.0.1', port });
+  try {
+    assert.equal(await envd.unfreeze('secret', 'fork', limit(5_000)), 3);
+    assert.deepEqual(
+      told.map((at) => at - (told[0] ?? 0)),
+      [0, TIME_LATE_MS + 1, 2 * (TIME_LATE_MS + 1)],
+    );
   } finally {
     server.closeAllConnections();
     server.close();
