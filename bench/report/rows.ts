@@ -36,14 +36,15 @@ export function ratioRow(
   if (over === undefined || under === undefined || entries.length !== 2)
     throw new RangeError('a ratio is of two series');
   const summaries = Object.fromEntries(entries.map(([key, samples]) => [key, summarise(samples)]));
-  return row(name, over / under, 'x', goal, { ...summaries, ...detail });
+  const made = row(name, over / under, 'x', goal, { ...summaries, ...detail });
+  // Below nothing, a difference was lost in the noise: that is no good result.
+  return { ...made, ok: made.ok && (goal === undefined || over / under >= 0) };
 }
 
 /** The value itself is judged, not what it is rounded to. */
 function judge(value: number, goal: Goal): { goal: string | null; ok: boolean } {
   if (goal === undefined) return { goal: null, ok: true };
   return 'atMost' in goal
-    ? // Below nothing, a difference was lost in the noise: that is no good result.
-      { goal: `<= ${goal.atMost}`, ok: value >= 0 && value <= goal.atMost }
+    ? { goal: `<= ${goal.atMost}`, ok: value <= goal.atMost }
     : { goal: `>= ${goal.atLeast}`, ok: value >= goal.atLeast };
 }
