@@ -232,7 +232,7 @@ test('what cannot be started is refused with code and remedy, and nothing half-m
   assert.equal(await templates(), before);
   assert.deepEqual(await readdir(join(daemon.home, 'pull')).catch(() => []), []);
   await until(async () => ((await (await daemon.api('GET', '/v2/sandboxes')).json()) as unknown[]).length === 0, {
-    timeoutMs: 10_000,
+    timeoutMs: 60_000,
     what: 'no sandbox is left',
   });
   assert.deepEqual(await readdir(join(daemon.home, 'volumes', 'disks')), []);

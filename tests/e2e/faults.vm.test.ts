@@ -199,6 +199,6 @@ async function onlyTheSubjectIsLeft(): Promise<void> {
       );
       return true;
     },
-    { timeoutMs: 20_000, what: 'nothing is left of what failed' },
+    { timeoutMs: 60_000, what: 'nothing is left of what failed' },
   );
 }

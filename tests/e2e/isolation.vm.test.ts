@@ -75,7 +75,7 @@ test('no address of the host gives access to its API or any other service', asyn
 test('another sandbox is out of reach, at its host-side address and by its own', async () => {
   await two.commands.run('python3 -m http.server 8080', { background: true });
   await until(async () => (await daemon.port(two.sandboxId, 8080, '/')).status === 200, {
-    timeoutMs: 20_000,
+    timeoutMs: 60_000,
     what: 'the other sandbox serves',
   });
   const hostSide = Object.entries(networkInterfaces())

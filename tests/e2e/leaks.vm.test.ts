@@ -136,7 +136,7 @@ function define(): void {
         left = difference(withoutNumbers(host), withoutNumbers(await inventory({ folders: [] })));
         return left.length === 0;
       },
-      { timeoutMs: 10_000, what: 'the host is as before the daemon came' },
+      { timeoutMs: 60_000, what: 'the host is as before the daemon came' },
     ).catch(() => assert.deepEqual(left, []));
     const files = (await inventory({ folders: [home, runtime] })).filter(
       (line) => line.includes(home) || line.includes(runtime),

@@ -115,7 +115,7 @@ test('when the sandbox is killed, an open stream breaks and the next request is 
   await own.files.write('server.py', GUEST_SERVER);
   await own.commands.run(`python3 server.py 0.0.0.0 ${PORT}`, { background: true, timeoutMs: 0 });
   await until(async () => (await daemon.port(own.sandboxId, PORT, '/hello')).status === 200, {
-    timeoutMs: 20_000,
+    timeoutMs: 60_000,
     what: 'the server',
   });
   const answer = await daemon.port(own.sandboxId, PORT, '/drip');
@@ -139,7 +139,7 @@ test('a recycled address never answers for the sandbox before', async () => {
     await own.commands.run('cd w && python3 -m http.server 8080', { background: true, timeoutMs: 0 });
     const headers = { 'e2b-sandbox-id': own.sandboxId, 'e2b-sandbox-port': '8080' };
     const ask = () => request('/name', headers, agent);
-    await until(async () => (await ask()).status === 200, { timeoutMs: 20_000, what: `number ${round} is up` });
+    await until(async () => (await ask()).status === 200, { timeoutMs: 60_000, what: `number ${round} is up` });
     for (let i = 0; i < 3; i++) assert.deepEqual(await ask(), { status: 200, body: `number${round}\n` });
   }
   agent.destroy();
@@ -166,7 +166,7 @@ test('WebSocket: subprotocol, a large binary message, ping, an idle time, close 
   socket.close(4001, 'bye');
   assert.equal((await closed)[0], 4001);
   await until(async () => (await (await get('/last-close')).text()) === '4001', {
-    timeoutMs: 5_000,
+    timeoutMs: 60_000,
     what: 'the server saw the close code',
   });
 
@@ -182,7 +182,7 @@ test('WebSocket: subprotocol, a large binary message, ping, an idle time, close 
     );
   }
   await until(async () => (await openSockets()) <= before + 2, {
-    timeoutMs: 10_000,
+    timeoutMs: 60_000,
     what: 'no socket is left of 200 clients that died',
   });
 });

@@ -69,7 +69,7 @@ for (const { name, sdk } of versions) {
     test('a command in the background takes stdin, is listed, and can be killed', async () => {
       const cat = await sandbox.commands.run('cat', { background: true, stdin: true });
       await sandbox.commands.sendStdin(cat.pid, 'hello\n');
-      await until(() => cat.stdout === 'hello\n', { timeoutMs: 10_000, what: 'cat echoes' });
+      await until(() => cat.stdout === 'hello\n', { timeoutMs: 60_000, what: 'cat echoes' });
       const listed = await sandbox.commands.list();
       assert.ok(listed.some((process) => process.pid === cat.pid));
       assert.equal(await sandbox.commands.kill(cat.pid), true);
@@ -90,7 +90,7 @@ for (const { name, sdk } of versions) {
         (error: unknown) => error instanceof sdk.TimeoutError,
       );
       await until(async () => (await sandbox.commands.run('pgrep -xf "sleep 4242" || true')).stdout === '', {
-        timeoutMs: 10_000,
+        timeoutMs: 60_000,
         what: 'no sleep is left',
       });
     });
@@ -136,11 +136,11 @@ for (const { name, sdk } of versions) {
       });
       const type = (line: string) => sandbox.pty.sendInput(pty.pid, new TextEncoder().encode(`${line}\n`));
       await type('stty size');
-      await until(() => text.includes('24 80'), { timeoutMs: 10_000, what: 'the size' });
+      await until(() => text.includes('24 80'), { timeoutMs: 60_000, what: 'the size' });
       await sandbox.pty.resize(pty.pid, { cols: 132, rows: 43 });
       await type('stty size; echo "$TERM $(locale charmap)"');
-      await until(() => text.includes('43 132'), { timeoutMs: 10_000, what: 'the new size' });
-      await until(() => text.includes('xterm-256color UTF-8'), { timeoutMs: 10_000, what: 'the terminal type' });
+      await until(() => text.includes('43 132'), { timeoutMs: 60_000, what: 'the new size' });
+      await until(() => text.includes('xterm-256color UTF-8'), { timeoutMs: 60_000, what: 'the terminal type' });
       await type('exit');
       assert.equal((await pty.wait()).exitCode, 0);
     });
@@ -149,7 +149,7 @@ for (const { name, sdk } of versions) {
       await sandbox.commands.run('mkdir -p www && echo served > www/index.html');
       const server = await sandbox.commands.run('cd www && python3 -m http.server 8080', { background: true });
       await until(async () => (await daemon.port(sandbox.sandboxId, 8080, '/')).status === 200, {
-        timeoutMs: 20_000,
+        timeoutMs: 60_000,
         what: 'the server listens',
       });
       const host = sandbox.getHost(8080);

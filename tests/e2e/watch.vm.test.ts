@@ -43,7 +43,7 @@ async function watch(path: string, options: Options = {}) {
     stop: () => handle.stop(),
     see: (...changes: string[]) =>
       until(() => changes.every((change) => told().includes(change)), {
-        timeoutMs: 20_000,
+        timeoutMs: 60_000,
         what: `told of ${changes.join(', ')}`,
       }),
   };

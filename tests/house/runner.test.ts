@@ -66,7 +66,7 @@ test('what passes, fails late or is skipped is put down to its test and file', (
   assert.deepEqual([result.passed, result.skipped], [3, 1], output);
   assert.deepEqual(
     result.failures.slice(0, 2).map((failure) => failure.replace(/^.*\.mjs /, '')),
-    ['a throw that nobody catches', 'a rejection that nobody catches'],
+    ['a throw that nobody catches: thrown late', 'a rejection that nobody catches: rejected late'],
   );
   assert.match(output, /thrown late/);
   assert.match(output, /rejected late/);

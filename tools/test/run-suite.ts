@@ -75,7 +75,7 @@ async function runFiles(
   });
   stream.on('test:fail', (event) => {
     if (event.details.type === 'suite') unfinished.delete(event.name);
-    else counts.failures.push(`${event.file ?? ''} ${event.name}`);
+    else counts.failures.push(`${event.file ?? ''} ${event.name}: ${reasonOf(event.details.error)}`);
   });
   const reported: string[] = [];
   for await (const text of stream.compose(new spec())) {
@@ -92,4 +92,10 @@ async function runFiles(
   if ((await processes.left(END_MS)).length > 0) {
     console.log(`${files.join(', ')} left running, and now ended: ${(await processes.end()).join(', ')}`);
   }
+}
+
+/** What the test itself threw, on a line: the whole of it is with the test, far above the summary. */
+function reasonOf(error: Error): string {
+  const { message } = error.cause instanceof Error ? error.cause : error;
+  return message.replace(/\s+/g, ' ').slice(0, 300);
 }
