@@ -21,8 +21,10 @@ export interface FreezeAnswer {
 
 /** Body of POST /unfreeze -> 200 UnfreezeAnswer. Steps the clock, then all programs go on. May be repeated. */
 export interface UnfreezeRequest {
-  /** RFC 3339 */
+  /** RFC 3339. After a POST /init, which told the time before, the clock only goes forward: a call may be late */
   readonly timestamp?: string;
+  /** programs stand still yet: POST /init took so long that the guest may have heard the time late, and is told again */
+  readonly stay?: boolean;
   /** whose hooks are counted */
   readonly event?: RestoreEvent;
 }

@@ -34,8 +34,10 @@ test('around a capture programs stop and go on, only for the host; connections b
   );
   assert.equal(envd.system.identities[0]?.machineId, '0'.repeat(32));
   const timestamp = '2031-05-06T07:08:09Z';
+  assert.equal((await post(envd, '/unfreeze', { timestamp, stay: true })).status, 200);
+  assert.deepEqual([envd.system.clocks.length, envd.system.told.length], [1, 2], 'only the clock');
   assert.deepEqual(await (await post(envd, '/unfreeze', { timestamp, event: 'fork' })).json(), { hooks: 0 });
-  assert.equal(envd.system.clocks.length, 1);
+  assert.equal(envd.system.clocks.length, 2);
   assert.deepEqual(await (await post(envd, '/hooks', { event: 'fork', timeoutMs: 100 })).json(), { hooks: [] });
   const [frozen, broken, thawed] = envd.system.told;
   assert.deepEqual([frozen, thawed], ['freeze', 'thaw']);
@@ -45,12 +47,30 @@ test('around a capture programs stop and go on, only for the host; connections b
     ['/init', { machineId: 'x' }],
     ['/unfreeze', { event: 1 }],
     ['/unfreeze', { timestamp: 5 }],
+    ['/unfreeze', { stay: 1 }],
     ['/unfreeze', []],
     ['/hooks', { event: 'fork' }],
     ['/hooks', { event: 'fork', timeoutMs: -1 }],
     ['/hooks', { timeoutMs: 1 }],
   ] as const) {
     assert.equal((await post(envd, path, body)).status, 400, JSON.stringify([path, body]));
+  }
+});
+
+test('a guest that has heard the time goes on by the latest that it was told; one that has not is set to it', async () => {
+  await using envd = await testEnvd();
+  await envd.init();
+  const [late, next] = [-5_000, 5_000].map((ms) => new Date(Date.now() + ms).toISOString());
+  for (const [body, set] of [
+    [{ timestamp: late, event: 'resume' }, 0],
+    [{ timestamp: late, stay: true }, 0],
+    [{ timestamp: next, event: 'resume' }, 1],
+    [{ timestamp: next, stay: true }, 1],
+    [{ timestamp: late }, 1],
+  ] as const) {
+    envd.system.clocks.length = 0;
+    assert.equal((await post(envd, '/unfreeze', body)).status, 200);
+    assert.equal(envd.system.clocks.length, set, JSON.stringify(body));
   }
 });
 

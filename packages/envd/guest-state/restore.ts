@@ -32,13 +32,18 @@ export class RestoreHandler {
   async unfreeze(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const at = process.hrtime.bigint();
     const { system } = this.#context.options;
-    const { timestamp, event } = await readRecord(request);
+    const { timestamp, event, stay = false } = await readRecord(request);
     if (timestamp !== undefined && typeof timestamp !== 'string') {
       throw new AenvError('invalid_request', 'timestamp must be a string');
     }
+    if (typeof stay !== 'boolean') throw new AenvError('invalid_request', 'stay must be a boolean');
     const hooks = event === undefined ? 0 : hooksIn(HOOK_FOLDERS[parseEvent(event)]).length;
-    if (timestamp !== undefined) await system.setClock({ seconds: parseTimestamp(timestamp), at });
-    await system.thaw();
+    if (timestamp !== undefined) {
+      const time = { seconds: parseTimestamp(timestamp), at };
+      const afterInit = stay || event !== undefined;
+      if (!afterInit || Number(time.seconds) > secondsAt(at)) await system.setClock(time);
+    }
+    if (!stay) await system.thaw();
     sendJson(response, 200, { hooks } satisfies UnfreezeAnswer);
   }
 
@@ -53,6 +58,11 @@ export class RestoreHandler {
     const hooks = await runHooks(this.#context, HOOK_FOLDERS[event], { event, timeoutMs });
     sendJson(response, 200, { hooks } satisfies HooksAnswer);
   }
+}
+
+/** By the clock as it is set, the time at a moment of the monotonic one, since the epoch. */
+function secondsAt(at: bigint): number {
+  return (Date.now() - Number(process.hrtime.bigint() - at) / 1e6) / 1000;
 }
 
 async function readRecord(request: IncomingMessage): Promise<Record<string, unknown>> {

@@ -140,24 +140,38 @@ test('a guest that does not write its files to its disk is told as a capture tha
   }
 });
 
-test('a guest that may have heard the time late is told again', async () => {
-  const told: number[] = [];
-  let time = Date.now();
+test('a guest that may have heard the time late is told again before its programs go on', async () => {
+  const told: [path: string | undefined, late: number, stay: unknown][] = [];
+  const begin = Date.now();
+  let time = begin;
+  let slow = 2;
   const { server, port } = await listen(async (request, response) => {
     let text = '';
     for await (const chunk of request) text += chunk;
-    told.push(Date.parse(JSON.parse(text).timestamp));
-    // The first two calls take long on their way.
-    if (told.length < 3) time += TIME_LATE_MS + 1;
-    response.writeHead(200).end(JSON.stringify({ hooks: told.length }));
+    const { timestamp, stay } = JSON.parse(text) as { timestamp: string; stay?: boolean };
+    told.push([request.url, Date.parse(timestamp) - begin, stay]);
+    if (slow-- > 0) time += TIME_LATE_MS + 1;
+    if (request.url === '/init') response.writeHead(204, { 'x-envd-version': '0.5.7' }).end();
+    else response.writeHead(200).end(JSON.stringify({ hooks: told.length }));
   });
+  const first = TIME_LATE_MS + 1;
   const envd = envdOverTcp({ ...systemClock, now: () => time })({ address: '127.0.0.1', port });
   try {
-    assert.equal(await envd.unfreeze('secret', 'fork', limit(5_000)), 3);
-    assert.deepEqual(
-      told.map((at) => at - (told[0] ?? 0)),
-      [0, TIME_LATE_MS + 1, 2 * (TIME_LATE_MS + 1)],
-    );
+    await envd.init({ event: 'fork' }, ['secret'], limit(5_000));
+    assert.deepEqual(told.splice(0), [
+      ['/init', 0, undefined],
+      ['/unfreeze', first, true],
+      ['/unfreeze', 2 * first, true],
+    ]);
+    slow = 1;
+    assert.equal(await envd.unfreeze('secret', 'fork', limit(5_000)), 1, 'it knows the time already');
+    assert.deepEqual(told.splice(0), [['/unfreeze', 2 * first, undefined]]);
+    slow = 1;
+    assert.equal(await envd.unfreeze('secret', undefined, limit(5_000)), 2, 'it has heard nothing before');
+    assert.deepEqual(told.splice(0), [
+      ['/unfreeze', 3 * first, undefined],
+      ['/unfreeze', 4 * first, undefined],
+    ]);
   } finally {
     server.closeAllConnections();
     server.close();

@@ -11,7 +11,7 @@ import type { MicroVm, VmImage, VmSpec } from '@aenv/vmm/contract/micro-vm.ts';
 import type { BootParts, Checkpoints, OpenCheckpoint } from '../checkpoints/contract.ts';
 import type { DriveStart, MachineDrive } from '../drives/contract.ts';
 import { guestDrive } from '../drives/take-drives.ts';
-import { type ConnectEnvd, type InitAnswer, TIME_LATE_MS } from '../envd-client/envd-client.ts';
+import type { ConnectEnvd, InitAnswer } from '../envd-client/envd-client.ts';
 import type { GuestService, StartService } from '../guest-service/contract.ts';
 import { type RestoreLimits, restoreGuest } from '../restoring/restore-guest.ts';
 import { settle } from '../restoring/settle.ts';
@@ -148,8 +148,6 @@ async function boot(
         // Part of the attempt: a guest that hangs in its setup is as good as one that hangs in its boot.
         const secrets = [request.hostSecret];
         answer = await settle(envd, init, { secrets, stopwatch, signal: attempt });
-        const { settle: settleMs = 0 } = stopwatch.read();
-        if (settleMs > TIME_LATE_MS) await envd.unfreeze(request.hostSecret, undefined, attempt);
       },
       signal,
     ),
