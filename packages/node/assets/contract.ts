@@ -22,6 +22,8 @@ export type AssetKind =
   | 'guest'
   /** names of images with their layers */
   | 'image'
+  /** a QEMU, unpacked beside the host's packages */
+  | 'vmm'
   /** what images and templates of the product were made from */
   | 'source';
 

@@ -7,6 +7,8 @@ import type { AssetPlaces } from './places.ts';
 const KEY = /^[0-9a-f]{64}$/;
 const LAYER = /^([0-9a-f]{64}|blob-[a-z0-9]+-[0-9a-f]+)$/;
 const GUEST = /^(kernel|tools|initramfs|native)-[0-9a-f]{64}$/;
+/** Folders of other kinds are beside them. */
+const VMM = /^qemu-[a-z]+(-backports)?$/;
 const IMAGE = /^[0-9a-f]{64}-\d+\.json$/;
 
 /** All that is complete; what is being made has names of other forms. */
@@ -27,6 +29,7 @@ export async function listEntries(places: AssetPlaces): Promise<readonly AssetEn
   await add('machine', places.machines, KEY);
   await add('guest', places.guest, GUEST);
   await add('image', places.images, IMAGE);
+  await add('vmm', places.root, VMM);
   for (const folder of places.sources) await add('source', folder, KEY);
   return all;
 }

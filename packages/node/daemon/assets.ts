@@ -18,10 +18,10 @@ export interface Assets {
 }
 
 /** Files of these assets that a home with this version goes on using. */
-export function filesOfAssets({ guest, base }: Pick<Assets, 'guest' | 'base'>): readonly string[] {
+export function filesOfAssets({ qemu, guest, base }: Assets): readonly string[] {
   const { kernel, initramfs, tools, native } = guest;
   const layers = base.layers.map(({ path }) => path);
-  return [kernel.path, initramfs.path, tools.path, native.path, base.layoutDir, ...layers];
+  return [qemu.system, kernel.path, initramfs.path, tools.path, native.path, base.layoutDir, ...layers];
 }
 
 /**

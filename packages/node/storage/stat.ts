@@ -61,6 +61,7 @@ async function assetRows(
     ['machine', 'captured machines', places.machines],
     ['guest', 'kernels and tools', places.guest],
     ['image', 'names of images', places.images],
+    ['vmm', 'QEMU', places.root],
     ['source', 'sources of templates', places.root],
   ] as const;
   const rows: StorageRow[] = [];

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { cp, mkdir, open, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { type Clock, systemClock } from '@aenv/platform/clock/clock.ts';
+import type { SnapshotFacts } from '../../snapshots/contract.ts';
 import { layersState } from '../../snapshots/disks/disk-state.ts';
 import { Lab } from '../../snapshots/repository/testing/lab.ts';
 import { HomeUses } from '../homes/home-uses.ts';
@@ -19,12 +22,18 @@ afterEach(() => lab[Symbol.asyncDispose]());
 const code = (expected: string) => (error: unknown) => error instanceof AenvError && error.code === expected;
 
 /** A snapshot in the repository `folder/snapshots`. */
-async function snapshot(folder: string, id: string, layers: readonly string[], kernel: string, tools: string) {
+async function snapshot(
+  folder: string,
+  id: string,
+  [layers, kernel, tools]: readonly [readonly string[], string, string],
+  vmm: Partial<SnapshotFacts> = {},
+) {
   await using machines = await Lab.open();
   const facts = {
     disk: { state: layersState(layers), paths: [] },
     kernel: { digest: 'k', path: kernel },
     toolsDrive: { digest: 't', path: tools },
+    ...vmm,
   };
   await machines.snapshot(id, [], { facts });
   await cp(machines.root, folder, { recursive: true });
@@ -54,7 +63,7 @@ test('what ledger, disks and snapshots of a home refer to stays, and what was us
   await mkdir(join(lab.home, 'volumes/snapshots'), { recursive: true });
   await writeFile(join(lab.home, 'volumes/disks/d1.json'), record('disk', 'd1', kept.disk));
   await writeFile(join(lab.home, 'volumes/snapshots/s1.json'), record('snapshot', 's1', kept.diskSnapshot));
-  await snapshot(join(lab.home, 'snapshots'), 's1', [kept.snapshot], kept.kernel, kept.tools);
+  await snapshot(join(lab.home, 'snapshots'), 's1', [[kept.snapshot], kept.kernel, kept.tools]);
   await using file = await open(kept.open);
 
   const preview = await lab.collect({ dryRun: true });
@@ -75,7 +84,7 @@ test('a machine that stays keeps its layers, kernel and tools; so does an image'
   const kernel = await lab.guest('kernel', 'k');
   const tools = await lab.guest('tools', 't');
   const machine = join(lab.places.machines, keyOf('machine'));
-  await snapshot(machine, 'm1', layers, kernel, tools);
+  await snapshot(machine, 'm1', [layers, kernel, tools]);
   const image = { name: 'host/x:1', digest: `sha256:${keyOf('image')}`, diskSizeMb: 4, pulledAt: new Date() };
   await keepImageRecord(lab.places.images, {
     ...image,
@@ -166,6 +175,41 @@ test('what a collection or a builder that was killed has left goes with the next
   assert.equal((await lab.collect()).removed.length, 1);
   assert.deepEqual(await readdir(lab.places.trash), []);
   assert.ok(!(await isThere(dead)));
+});
+
+test('a QEMU goes that no home, no captured machine and no process needs, and that was not the last one in use', async () => {
+  const suites = ['buster', 'bullseye', 'bookworm', 'trixie', 'trixie-backports', 'sid'] as const;
+  const [owned, captured, running, idle, young, last] = suites;
+  const folder = (suite: string) => join(lab.places.root, `qemu-${suite}`);
+  for (const [index, suite] of suites.entries()) {
+    const packages = [{ name: 'qemu-system-x86', version: `1:9.0.${index}+ds-1` }];
+    await lab.file(join(folder(suite), 'packages.json'), JSON.stringify({ suite, packages }, undefined, 2));
+    const program = join(folder(suite), 'bin/qemu-system-x86_64');
+    await lab.file(program, '');
+    await lab.age(folder(suite), suite === last ? 90 : 100);
+  }
+  lab.referred.push(join(folder(owned), 'bin/qemu-system-x86_64'));
+  await lab.uses.refresh();
+  const build = { version: `9.0.${suites.indexOf(captured)}`, accelerator: 'tcg', machine: 'microvm' } as const;
+  await snapshot(join(lab.home, 'snapshots'), 's1', [[], '/kernel', '/tools'], { vmm: { kind: 'qemu', build } });
+  await cp('/bin/sleep', join(folder(running), 'bin/qemu-system-x86_64'));
+  const vm = spawn(join(folder(running), 'bin/qemu-system-x86_64'), ['60'], { stdio: 'ignore' });
+  try {
+    await once(vm, 'spawn');
+    await lab.age(folder(young), 1);
+    await lab.age(folder(last), 0.5);
+    assert.deepEqual(
+      (await lab.collect()).removed.map(({ kind, path }) => [kind, path]),
+      [['vmm', folder(idle)]],
+    );
+    const all = (await lab.collect({ isKept: () => false })).removed.map(({ path }) => path);
+    assert.deepEqual(all, [folder(young)], 'only the one that was used last');
+  } finally {
+    vm.kill('SIGKILL');
+    await once(vm, 'exit');
+  }
+  const rest = (await lab.collect({ isKept: () => false })).removed.map(({ path }) => path);
+  assert.deepEqual(rest, [folder(running)]);
 });
 
 test('packages of Debian stay for a day after they were fetched', async () => {

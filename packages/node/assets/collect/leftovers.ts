@@ -15,7 +15,7 @@ const KEEP_PACKAGES_MS = 24 * 3_600_000;
  * @param now `ms` since the epoch
  */
 export async function removeLeftovers(places: AssetPlaces, now: number): Promise<void> {
-  for (const folder of [places.layers, places.machines, places.guest, ...places.sources]) {
+  for (const folder of [places.root, places.layers, places.machines, places.guest, ...places.sources]) {
     for (const name of await namesIn(folder)) {
       const [, pid, startTime] = WORK.exec(name) ?? [];
       if (pid === undefined) continue;

@@ -1,4 +1,5 @@
 import { realpath } from 'node:fs/promises';
+import { versionOfInstall } from '@aenv/vmm/qemu/install/packages-file.ts';
 import type { AssetEntry } from '../contract.ts';
 import { filesOf, readImageRecord } from '../images/image-record.ts';
 import { addSnapshots, References } from '../roots/records.ts';
@@ -20,17 +21,25 @@ export async function markEntries(
   isKept: (entry: AssetEntry) => boolean,
 ): Promise<Marked> {
   const byPath = new Map(entries.map((entry) => [entry.path, entry]));
+  const installs = entries.filter(({ kind }) => kind === 'vmm').sort((a, b) => b.usedAt - a.usedAt);
+  const versions = await Promise.all(installs.map(({ path }) => versionOfInstall(path)));
+  const referredBy = async ({ users, qemus }: References) => {
+    const captured = installs.filter((_, index) => qemus.has(versions[index] ?? ''));
+    return [...captured, ...(await entriesOf(users.keys(), byPath))];
+  };
   const needed = new Set<AssetEntry>();
   const unreadable = new Set(roots.unreadable);
   const waiting = entries.filter(isKept);
-  waiting.push(...(await entriesOf(roots.users.keys(), byPath)));
+  waiting.push(...(await referredBy(roots)));
+  // Daemons of earlier versions do not tell which QEMU is theirs: the one that was used last stays.
+  waiting.push(...installs.slice(0, 1));
   for (let entry = waiting.pop(); entry !== undefined; entry = waiting.pop()) {
     if (needed.has(entry)) continue;
     needed.add(entry);
     const found = new References();
     await addNeeds(entry, found);
     for (const path of found.unreadable) unreadable.add(path);
-    waiting.push(...(await entriesOf(found.users.keys(), byPath)));
+    waiting.push(...(await referredBy(found)));
   }
   return { needed, unneeded: entries.filter((entry) => !needed.has(entry)), unreadable };
 }

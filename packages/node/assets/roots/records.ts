@@ -12,6 +12,8 @@ import { readAll } from '../../snapshots/repository/manifest/shelf.ts';
 export class References {
   /** who refers to a path, for people: `snapshot s1` */
   readonly users = new Map<string, Set<string>>();
+  /** versions of the QEMU that captured machines go on with */
+  readonly qemus = new Set<string>();
   /** files that may refer to anything: while there is one, nothing is known to be garbage */
   readonly unreadable = new Set<string>();
 
@@ -34,6 +36,7 @@ export async function addSnapshots(root: string, to: References): Promise<void> 
     for (const manifest of manifests) {
       try {
         for (const path of pathsOf(manifest)) to.add(path, nameOf(manifest));
+        if (manifest.vmm.kind === 'qemu') to.qemus.add(manifest.vmm.build.version);
       } catch {
         to.unreadable.add(join(parent, manifest.id));
       }

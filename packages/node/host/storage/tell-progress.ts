@@ -9,6 +9,7 @@ const NAMES: Record<VerifyStep['what'], string> = {
   machine: 'captured machines',
   guest: 'kernels and drives',
   image: 'images',
+  vmm: 'QEMU',
   source: 'sources of templates',
   home: 'home',
 };

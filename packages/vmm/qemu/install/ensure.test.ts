@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import { run } from '@aenv/platform/process/run.ts';
 import { type EnsureQemuOptions, ensureQemu } from './ensure.ts';
+import { versionOfInstall } from './packages-file.ts';
 
 /** A program that says it is this version of QEMU. */
 async function program(path: string, version: string): Promise<void> {
@@ -85,8 +86,13 @@ test('else the backports are unpacked beside it, with what VMs need and nothing 
 test('what was unpacked is used again without the network, and anew when it does not run any more', async (t) => {
   const { options, downloads } = await host(t, undefined, { 'bookworm-backports': '10.0.2' });
   const first = await ensureQemu(options);
+  const folder = join(options.assetsDir, 'qemu-bookworm-backports');
+  assert.equal(await versionOfInstall(folder), '10.0.2');
+  assert.equal(await versionOfInstall(options.assetsDir), undefined);
+  await utimes(folder, 0, 0);
   await ensureQemu(options);
   assert.equal(downloads.length, 1);
+  assert.ok((await stat(folder)).mtimeMs > 0, 'it counts as used');
   await writeFile(first.system, '#!/bin/sh\nexit 127\n');
   assert.equal((await ensureQemu(options)).version, '10.0.2');
   assert.equal(downloads.length, 2);

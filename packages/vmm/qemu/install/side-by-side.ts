@@ -4,13 +4,16 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { DebFile } from '@aenv/platform/debian/contract.ts';
 import { unpackDeb } from '@aenv/platform/debian/unpack.ts';
 import { writeDurable } from '@aenv/platform/files/durable.ts';
+import { markUsed } from '@aenv/platform/files/mark-used.ts';
+import { identify } from '@aenv/platform/process/identity.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import { collectFiles } from './collect-files.ts';
+import { PACKAGES, QEMU_PACKAGE } from './packages-file.ts';
 import type { QemuInstall } from './qemu-install.ts';
 import { askVersion } from './version.ts';
 
 /** The package that holds the program; what else it needs comes as dependencies. */
-export const QEMU_PACKAGES: readonly string[] = ['qemu-system-x86'];
+export const QEMU_PACKAGES: readonly string[] = [QEMU_PACKAGE];
 
 export interface SideBySideRequest {
   /** the install is the folder `qemu-SUITE` in it, complete or absent */
@@ -21,7 +24,7 @@ export interface SideBySideRequest {
   readonly signal?: AbortSignal;
 }
 
-/** An install that was made before and runs, or undefined. */
+/** An install that was made before and runs, or undefined. It counts as used now. */
 export async function openSideBySide(
   assetsDir: string,
   suite: string,
@@ -29,8 +32,10 @@ export async function openSideBySide(
 ): Promise<QemuInstall | undefined> {
   const folder = installFolder(assetsDir, suite);
   try {
-    await readFile(join(folder, 'packages.json'));
-    return await inspect(folder, signal);
+    await readFile(join(folder, PACKAGES));
+    const install = await inspect(folder, signal);
+    await markUsed(folder);
+    return install;
   } catch {
     signal?.throwIfAborted();
     return undefined;
@@ -47,7 +52,9 @@ export async function makeSideBySide(request: SideBySideRequest): Promise<QemuIn
   await mkdir(assetsDir, { recursive: true });
   const debs = await request.download(suite, QEMU_PACKAGES);
   await using undo = new Rollback();
-  const work = await mkdtemp(join(assetsDir, `.qemu-${suite}-`));
+  // A collection finds by its name what a process that was killed has left.
+  const self = await identify(process.pid);
+  const work = await mkdtemp(join(assetsDir, `.work-${process.pid}-${self?.startTime ?? 0}-`));
   undo.add(() => rm(work, { recursive: true, force: true }));
   const staged = join(work, 'install');
   // The C library belongs to the host's loader, another one cannot stand in for it.
@@ -55,7 +62,7 @@ export async function makeSideBySide(request: SideBySideRequest): Promise<QemuIn
   await collectFiles(join(work, 'root'), staged);
   await inspect(staged, signal);
   await writeDurable(
-    join(staged, 'packages.json'),
+    join(staged, PACKAGES),
     `${JSON.stringify({ suite, packages: debs.map(({ name, version }) => ({ name, version })) }, undefined, 2)}\n`,
   );
   // Virtual machines run it under users of their own.
