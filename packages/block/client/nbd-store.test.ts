@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdir, stat } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { BlockDevice } from '../contract.ts';
@@ -84,6 +84,30 @@ test('a snapshot holds what was written before it, lasts beyond its disk, and fo
     await fork.remove();
   }
   assert.deepEqual(await readdir(join(host.daemon.root, 'layers')), []);
+});
+
+test('a snapshot that could not be prepared is none, and the next one can', async () => {
+  const disk = await host.store.create('once', { origin: { kind: 'layers', layers: [] }, sizeBytes: SIZE });
+  await using client = await connect(disk);
+  await client.write(0, Buffer.alloc(4096, 1));
+  const record = join(host.daemon.root, 'disks', 'once.json');
+  await rename(record, `${record}.aside`);
+  // A folder in its place: nothing can be written there.
+  await mkdir(join(record, 'x'), { recursive: true });
+  await assert.rejects(disk.prepareSnapshot());
+  await assert.rejects(disk.snapshot('never'));
+  await rm(record, { recursive: true });
+  await rename(`${record}.aside`, record);
+  await (await disk.snapshot('later')).durable;
+  await client.write(4096, Buffer.alloc(4096, 2));
+  await host.killDaemon();
+  await host.supervisor.call('list', {});
+  await using again = await connect(disk);
+  const both = Buffer.concat([Buffer.alloc(4096, 1), Buffer.alloc(4096, 2)]);
+  assert.ok((await again.read(0, 8192)).equals(both));
+  assert.deepEqual(await host.store.listSnapshots(), ['later']);
+  await disk.remove();
+  await host.store.removeSnapshot('later');
 });
 
 test('a base that is no layer is refused, and leaves nothing', async () => {

@@ -15,6 +15,8 @@ export interface LayerStack {
   read(target: Uint8Array, offset: number, signal?: AbortSignal): Promise<void>;
   /** Ranges of `[offset, offset + length)` that some layer has data for, in order; the rest reads as zeros. */
   dataRanges(offset: number, length: number): Iterable<{ readonly offset: number; readonly length: number }>;
+  /** @throws AenvError `internal` when it has as many layers as a stack may have, or is closed */
+  mustTakeLayer(): void;
   /**
    * This stack with a layer on top, at once. It uses the layers for itself: this stack and the frozen layer's own use are
    * closed by whoever has them. The indexes are merged in the background.

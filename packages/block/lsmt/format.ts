@@ -20,8 +20,8 @@ export const INDEX_ALIGNMENT = 256;
 
 /** The reference reads no sealed index that is longer (padding included). */
 export const MAX_EXCHANGED_ENTRIES = 1_000_000;
-/** Bound of an index that was sealed on this host: 64 GiB in scattered blocks of 4 KiB. */
-export const MAX_LOCAL_ENTRIES = 16_777_216;
+/** Bound of an index that was sealed on this host, of what one read(2) brings: 512 GiB in scattered blocks of 4 KiB. */
+export const MAX_LOCAL_ENTRIES = 2 ** 27 - 1;
 /** The reference's bound of a log of a writable layer. */
 export const MAX_LOG_ENTRIES = 128_000_000;
 export const MAX_LAYERS = 255;

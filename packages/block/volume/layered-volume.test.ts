@@ -4,6 +4,8 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { LayerStack } from '../layers/contract.ts';
 import type { RandomFile } from '../layers/files/contract.ts';
 import { hostFiles } from '../layers/files/host.ts';
+import { fileLayer } from '../layers/stack/pool.ts';
+import { MAX_LAYERS } from '../lsmt/format.ts';
 import { isCode } from '../testing/is-code.ts';
 import { LayeredVolume } from './layered-volume.ts';
 import { VolumeLab } from './testing/lab.ts';
@@ -45,6 +47,39 @@ test('trimming what is empty already adds nothing', async () => {
   assert.deepEqual([...volume.dataRanges(0, SIZE)], []);
   assert.ok((await read(volume, 0, SIZE)).every((byte) => byte === 0));
   await volume.close();
+});
+
+test('data ranges go on over the stretches that are looked at in one go', async () => {
+  await using lab = await VolumeLab.open(SIZE);
+  const volume = await lab.volume([]);
+  const parts = [
+    [0, 512],
+    [15 * MIB, 2 * MIB],
+    [48 * MIB - 512, 1024],
+    [SIZE - 512, 512],
+  ] as const;
+  for (const [at, length] of parts) volume.write(Buffer.alloc(length, 1), at);
+  const found = () => [...volume.dataRanges(0, SIZE)].map(({ offset, length }) => [offset, length]);
+  assert.deepEqual(found(), parts);
+  await lab.swap(volume);
+  assert.deepEqual(found(), parts);
+  assert.deepEqual([...volume.dataRanges(16 * MIB - 512, 1024)], [{ offset: 16 * MIB - 512, length: 1024 }]);
+  await volume.close();
+});
+
+test('a disk of as many layers as there may be is written on when a snapshot is refused', async () => {
+  await using lab = await VolumeLab.open(SIZE);
+  const volume = await lab.volume([]);
+  const layer = await lab.layer();
+  const { durable } = layer.freeze();
+  const { path } = await durable;
+  volume.replaceStack(await lab.pool.openStack(Array.from({ length: MAX_LAYERS }, () => fileLayer(path))));
+  volume.write(Buffer.alloc(4096, 1), 0);
+  const next = await lab.layer();
+  assert.throws(() => volume.swap(next), isCode('internal'));
+  volume.write(Buffer.alloc(4096, 2), 4096);
+  assert.ok((await read(volume, 4096, 4096)).equals(Buffer.alloc(4096, 2)));
+  await Promise.all([volume.close(), next.close()]);
 });
 
 test('a strict flush after a swap waits for the frozen layer too', async () => {
@@ -153,6 +188,7 @@ test('reads that wait for a lower layer keep its stack open through a swap and a
     *dataRanges(offset, length) {
       yield { offset, length };
     },
+    mustTakeLayer() {},
     over: () => slow(`${name}+`),
     close: async () => {
       closed.push(name);

@@ -7,6 +7,9 @@ import { StackUse } from './stack-use.ts';
 /** More pieces than this are zeroed as one, with what lies between them: an entry each would only make the index long. */
 const MOST_PIECES = 16;
 
+/** Bytes of the disk that are looked at in one go: whoever asks takes as much as he needs, and a guest may ask for 4 GiB. */
+const RANGE_WINDOW = 16 * 2 ** 20;
+
 export interface LayeredVolumeParts {
   readonly id: string;
   /** bytes, a multiple of 512; what lower layers have beyond it is not seen */
@@ -51,6 +54,10 @@ export class LayeredVolume implements Volume {
 
   get upperUuid(): string {
     return this.#upper.uuid;
+  }
+
+  get upperFolder(): string {
+    return this.#upper.folder;
   }
 
   read(target: Uint8Array, offset: number, signal?: AbortSignal): Promise<void> | undefined {
@@ -135,31 +142,39 @@ export class LayeredVolume implements Volume {
   }
 
   *dataRanges(offset: number, length: number): Generator<Range> {
-    const parts: (Range & { readonly zeroed: boolean })[] = [];
-    this.#upper.lookup(offset, length, (start, count, _place, zeroed) =>
-      parts.push({ offset: start, length: count, zeroed }),
-    );
+    const end = offset + length;
     let last: { offset: number; length: number } | undefined;
-    for (const range of overlaid({ offset, length }, parts, (gap) =>
-      this.#stack.stack.dataRanges(gap.offset, gap.length),
-    )) {
-      if (last !== undefined && last.offset + last.length === range.offset) {
-        last.length += range.length;
-        continue;
+    for (let at = offset; at < end; at += RANGE_WINDOW) {
+      for (const range of this.#rangesOf({ offset: at, length: Math.min(RANGE_WINDOW, end - at) })) {
+        if (last !== undefined && last.offset + last.length === range.offset) {
+          last.length += range.length;
+          continue;
+        }
+        if (last !== undefined) yield last;
+        last = { ...range };
       }
-      if (last !== undefined) yield last;
-      last = { ...range };
     }
     if (last !== undefined) yield last;
+  }
+
+  #rangesOf(whole: Range): Iterable<Range> {
+    const parts: (Range & { readonly zeroed: boolean })[] = [];
+    this.#upper.lookup(whole.offset, whole.length, (start, count, _place, zeroed) =>
+      parts.push({ offset: start, length: count, zeroed }),
+    );
+    return overlaid(whole, parts, (gap) => this.#stack.stack.dataRanges(gap.offset, gap.length));
   }
 
   /**
    * Exchanges the upper: what was written up to now is immutable, and whatever is written from now on goes to `next`,
    * which is taken over. Takes no longer for a large layer than for a small one.
    * @returns the layer as it was, in the caller's own use
+   * @throws AenvError `internal` when the stack has as many layers as it may; then nothing has changed
    */
   swap(next: WritableLayer): FrozenLayer {
     this.#mustBeOpen();
+    // Before anything is frozen that could not be read through a stack then.
+    this.#stack.stack.mustTakeLayer();
     const frozen = this.#upper.freeze();
     const stack = this.#stack.stack.over(frozen);
     const before = this.#stack;

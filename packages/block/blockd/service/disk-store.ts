@@ -110,6 +110,7 @@ export class DiskStore {
     const { sizeBytes, durability, layers, uppers } = disk.record;
     const opened = await thread.call('open', { disk: disk.id, sizeBytes, durability, layers, uppers });
     disk.thread = thread;
+    disk.prepared = opened.uppers.length > 1;
     thread.disks.add(disk.id);
     if (opened.uppers.length !== uppers.length || opened.layers.length !== layers.length) {
       await this.put(disk, { ...disk.record, layers: [...opened.layers], uppers: [...opened.uppers] });

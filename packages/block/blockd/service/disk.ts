@@ -8,6 +8,8 @@ export class Disk {
   record: DiskRecord;
   /** undefined while it is not open */
   thread: ThreadHandle | undefined;
+  /** whether the thread has the second upper open, and a swap can take place */
+  prepared = false;
   /** whether a merge of its layers is due or under way */
   compacting = false;
 

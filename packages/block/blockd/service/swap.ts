@@ -16,17 +16,18 @@ export interface Swapped {
   readonly stored: Promise<void>;
 }
 
-/** Makes an empty layer for the next swap and notes it. To be called in the disk's own order. */
+/** Makes an empty layer for the next swap and notes it; goes on where it failed before. To be called in the disk's own order. */
 export async function prepareSwap(store: DiskStore, disk: Disk): Promise<void> {
   const thread = await store.open(disk);
   const { sizeBytes, uppers } = disk.record;
-  const [upper] = uppers;
-  if (uppers.length > 1 || upper === undefined) return;
-  const layer = randomUUID();
-  await thread.call('createLayer', { layer, sizeBytes });
+  const [upper, noted] = uppers;
+  if (disk.prepared || upper === undefined) return;
+  const layer = noted ?? randomUUID();
+  if (noted === undefined) await thread.call('createLayer', { layer, sizeBytes });
   // First the record: a swap must find its way back from a crash.
   await store.put(disk, { ...disk.record, uppers: [upper, layer] });
   await thread.call('prepare', { disk: disk.id, layer });
+  disk.prepared = true;
 }
 
 /**
@@ -38,6 +39,7 @@ export async function swapUpper(store: DiskStore, disk: Disk): Promise<Swapped> 
   const thread = await store.open(disk);
   const [upper, next] = disk.record.uppers;
   const { frozen, ms } = await thread.call('swap', { disk: disk.id });
+  disk.prepared = false;
   if (frozen !== upper || next === undefined) throw new AenvError('internal', `disk ${disk.id} had another upper`);
   const layers: DiskLayer[] = [...disk.record.layers, { kind: 'own', layer: frozen }];
   const stored = store.put(disk, { ...disk.record, layers, uppers: [next] });

@@ -59,17 +59,21 @@ export class ServedDisk {
     this.#prepared = next;
   }
 
-  /** Writing waits for nothing but this. @returns the frozen layer, in the caller's use, and how long it took */
+  /**
+   * Writing waits for nothing but this.
+   * @returns the frozen layer, in the caller's use, and how long it took
+   * @throws AenvError; then the disk is written on as before
+   */
   swap(): { readonly frozen: FrozenLayer; readonly ms: number } {
     const next = this.#prepared;
     if (next === undefined) throw new AenvError('internal', `disk ${this.volume.id} is not prepared`);
     const begin = performance.now();
+    // Survives the end of this process, which is all that it is for. It comes first: a layer that has it and is written on,
+    // as no swap came of it, is read as a frozen one by the next daemon, with all that is in it.
+    closeSync(openSync(frozenMark(this.volume.upperFolder), 'a', 0o600));
     const frozen = this.volume.swap(next);
-    // Survives the end of this process, which is all that it is for.
-    closeSync(openSync(frozenMark(frozen.folder), 'a', 0o600));
-    const ms = performance.now() - begin;
     this.#prepared = undefined;
-    return { frozen, ms };
+    return { frozen, ms: performance.now() - begin };
   }
 
   async close(): Promise<void> {

@@ -87,11 +87,15 @@ export class Stack implements LayerStack {
     if (last !== undefined) yield last;
   }
 
-  over(frozen: FrozenLayer): LayerStack {
+  mustTakeLayer(): void {
     if (this.#closed) throw new AenvError('internal', 'the stack is closed');
     if (this.#flat.sources.length + this.#frozen.length >= MAX_LAYERS) {
       throw new AenvError('internal', `a stack has at most ${MAX_LAYERS} layers`);
     }
+  }
+
+  over(frozen: FrozenLayer): LayerStack {
+    this.mustTakeLayer();
     const holds = this.#holds.map((hold) => hold.retain());
     const own = frozen.retain();
     return new Stack(own.virtualSize || this.virtualSize, this.#flat, [own, ...this.#frozen], [...holds, own]);

@@ -143,6 +143,61 @@ test('a full file system in memory refuses the write too, and nothing of it is t
   assert.equal(read(again, 0, 1024).toString(), 'a'.repeat(512) + 'c'.repeat(512));
 });
 
+test('of entries of which some were logged before memory was full, none is there later', async () => {
+  let room = Number.POSITIVE_INFINITY;
+  const files = new PowerCutFiles('/run');
+  const layer = await create(
+    interfering(files, (path, file) => ({
+      ...file,
+      writeSync(parts, position) {
+        const [bytes] = parts;
+        if (path !== '/run/pending' || bytes === undefined || bytes.length <= room) file.writeSync(parts, position);
+        else {
+          file.writeSync([bytes.subarray(0, room)], position);
+          throw new AenvError('no_space', 'no space');
+        }
+      },
+    })),
+  );
+  // What can be logged still is one entry and a little more, as at the end of a page.
+  room = 40;
+  const both = ['a', 'b', 'c'].map((text, index) => ({ data: Buffer.alloc(512, text), offset: index * 512 }));
+  assert.throws(() => layer.writeMany(both), isCode('no_space'));
+  layer.write(Buffer.alloc(1024, 'd'), 4096);
+  const expected = read(layer, 0, 8192);
+  assert.equal(expected.subarray(0, 2048).toString(), '.'.repeat(2048));
+  const again = await reopenWritableLayer(placeOn(files.kill()));
+  assert.ok(read(again, 0, 8192).equals(expected));
+});
+
+test('zeros, which bring no data, are synced without being asked too', async () => {
+  const files = new PowerCutFiles('/run');
+  const layer = await createWritableLayer({ ...placeOn(files), uuid: UUID, virtualSize: 2 ** 40 });
+  files.syncs = 0;
+  layer.zero(0, 2 ** 39);
+  assert.equal(files.syncs, 0);
+  layer.zero(0, 2 ** 39);
+  assert.equal(files.syncs, 1);
+  await layer.flush('strict');
+});
+
+test('what could not be opened again is refused: a write too many, and a layer of too many pieces', async () => {
+  const files = new PowerCutFiles('/run');
+  const limits = { logEntries: 4, segments: 2 };
+  const layer = await createWritableLayer({ ...placeOn(files), uuid: UUID, virtualSize: SIZE, limits });
+  for (const at of [0, 1024, 2048]) layer.write(Buffer.alloc(512, 'a'), at);
+  await layer.flush('strict');
+  layer.write(Buffer.alloc(512, 'a'), 512);
+  assert.throws(() => layer.write(Buffer.alloc(512, 'b'), 0), isCode('no_space'));
+  assert.throws(() => layer.zero(0, 512), isCode('no_space'));
+  assert.equal(read(layer, 0, 512).toString(), 'a'.repeat(512));
+  const frozen = layer.freeze();
+  await assert.rejects(frozen.durable, isCode('layer_too_scattered'));
+  await frozen.close();
+  const again = await reopenWritableLayer(placeOn(files));
+  assert.equal(read(again, 0, 1536).toString(), 'a'.repeat(1536));
+});
+
 test('after a sync that failed nothing is promised any more', async () => {
   let broken = true;
   const layer = await create(

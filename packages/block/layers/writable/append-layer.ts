@@ -1,4 +1,5 @@
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { HEADER_SIZE, SEGMENT_SIZE } from '../../lsmt/format.ts';
 import { MAX_DATA_SECTORS, type SectorMap } from '../../lsmt/sector-map.ts';
 import { type Durability, type FrozenLayer, type LayerPart, SECTOR_SIZE, type WritableLayer } from '../contract.ts';
 import type { LayerFiles, RandomFile } from '../files/contract.ts';
@@ -11,8 +12,20 @@ import { SyncRounds } from './sync-rounds.ts';
 /** Bytes that may be unsynced before they are synced in the background, so that no flush has to wait for more. */
 const BACKGROUND_SYNC = 64 * 2 ** 20;
 
+/** Bytes of entries that may be unsynced: those of zeros, which come without data, fill the memory of the host. */
+const BACKGROUND_SYNC_ENTRIES = 4 * 2 ** 20;
+
+/** What can be opened again; more than that is refused while it can be. */
+export interface LayerLimits {
+  /** entries of the index log */
+  readonly logEntries: number;
+  /** segments of the sealed layer */
+  readonly segments: number;
+}
+
 /** What a writable layer is made of when its files are open. */
 export interface AppendLayerParts {
+  readonly limits: LayerLimits;
   readonly folder: string;
   readonly uuid: string;
   readonly parentUuid: string;
@@ -87,7 +100,7 @@ export class AppendLayer implements WritableLayer {
     this.#queue.addZero(sector, count, this.#dataEnd / SECTOR_SIZE);
     this.#logFrom(before);
     this.#parts.map.setZero(sector, count);
-    this.#rounds.wrote();
+    this.#wrote(0);
   }
 
   lookup(offset: number, length: number, part: LayerPart): void {
@@ -112,7 +125,7 @@ export class AppendLayer implements WritableLayer {
   freeze(): FrozenLayer {
     this.#mustBeOpen();
     this.#state = 'frozen';
-    const { files, data, index, pending, map, parentUuid, userTag } = this.#parts;
+    const { files, data, index, pending, map, parentUuid, userTag, limits } = this.#parts;
     return new SealingLayer({
       folder: this.folder,
       uuid: this.uuid,
@@ -122,6 +135,7 @@ export class AppendLayer implements WritableLayer {
       files,
       data,
       map,
+      maxSegments: limits.segments,
       dataEnd: this.#dataEnd,
       synced: async () => {
         await this.#rounds.sync();
@@ -168,17 +182,26 @@ export class AppendLayer implements WritableLayer {
       place += count;
     }
     this.#dataEnd += length;
+    this.#wrote(length);
+  }
+
+  #wrote(bytes: number): void {
     this.#rounds.wrote();
-    this.#unsynced += length;
-    if (this.#unsynced >= BACKGROUND_SYNC && !this.#rounds.isRunning) {
-      // A failure is kept and told to whoever writes or flushes next.
-      this.#rounds.sync().catch(() => {});
-    }
+    this.#unsynced += bytes;
+    const isMuch = this.#unsynced >= BACKGROUND_SYNC || this.#queue.length >= BACKGROUND_SYNC_ENTRIES;
+    // A failure is kept and told to whoever writes or flushes next.
+    if (isMuch && !this.#rounds.isRunning) this.#rounds.sync().catch(() => {});
   }
 
   /** Logs the entries that were queued last; without them in the log the write has not happened. */
   #logFrom(before: number): void {
     try {
+      if (this.#indexEnd - HEADER_SIZE + this.#queue.length > this.#parts.limits.logEntries * SEGMENT_SIZE) {
+        throw new AenvError(
+          'no_space',
+          `the layer in ${this.folder} was written too often; a snapshot begins a new one`,
+        );
+      }
       this.#parts.pending.append(this.#queue.bytes(before));
     } catch (error) {
       this.#queue.shrinkTo(before);

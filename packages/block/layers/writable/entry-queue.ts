@@ -4,6 +4,7 @@ import { writeSegment } from '../../lsmt/segment.ts';
 /** Index entries in the order of their writes, as the bytes that go to the index file. */
 export class EntryQueue {
   #bytes = new Uint8Array(256 * SEGMENT_SIZE);
+  #view = new DataView(this.#bytes.buffer);
   #length = 0;
 
   /** Bytes of the entries. */
@@ -50,8 +51,7 @@ export class EntryQueue {
 
   #add(sector: number, count: number, place: number, zeroed: boolean): void {
     this.#reserve(SEGMENT_SIZE);
-    const view = new DataView(this.#bytes.buffer);
-    writeSegment(view, this.#length, sector, count, place, zeroed);
+    writeSegment(this.#view, this.#length, sector, count, place, zeroed);
     this.#length += SEGMENT_SIZE;
   }
 
@@ -60,5 +60,6 @@ export class EntryQueue {
     const larger = new Uint8Array(Math.max(this.#bytes.length * 2, this.#length + length));
     larger.set(this.#bytes);
     this.#bytes = larger;
+    this.#view = new DataView(larger.buffer);
   }
 }

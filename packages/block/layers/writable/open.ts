@@ -1,7 +1,14 @@
 import { dirname } from 'node:path';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
-import { HEADER_SIZE, MAX_LOG_ENTRIES, MAX_SECTORS, NULL_UUID, SEGMENT_SIZE } from '../../lsmt/format.ts';
+import {
+  HEADER_SIZE,
+  MAX_LOCAL_ENTRIES,
+  MAX_LOG_ENTRIES,
+  MAX_SECTORS,
+  NULL_UUID,
+  SEGMENT_SIZE,
+} from '../../lsmt/format.ts';
 import { decodeHeader, encodeHeader, type LayerHeader } from '../../lsmt/header.ts';
 import { replayLog } from '../../lsmt/index-log.ts';
 import { SectorMap } from '../../lsmt/sector-map.ts';
@@ -9,7 +16,7 @@ import { writePadding } from '../../lsmt/segment.ts';
 import { SECTOR_SIZE, type WritableLayer } from '../contract.ts';
 import type { LayerFiles, RandomFile } from '../files/contract.ts';
 import { hostFiles } from '../files/host.ts';
-import { AppendLayer } from './append-layer.ts';
+import { AppendLayer, type LayerLimits } from './append-layer.ts';
 import { layerPaths } from './paths.ts';
 import { currentBootId, PendingLog } from './pending-log.ts';
 
@@ -21,7 +28,11 @@ export interface WritableLayerPlace {
   readonly files?: LayerFiles;
   /** Id of this boot of the host; that of the kernel if absent. */
   readonly bootId?: string;
+  /** those of the format if absent */
+  readonly limits?: LayerLimits;
 }
+
+const LIMITS: LayerLimits = { logEntries: MAX_LOG_ENTRIES, segments: MAX_LOCAL_ENTRIES };
 
 export interface NewLayer extends WritableLayerPlace {
   readonly uuid: string;
@@ -58,6 +69,7 @@ export async function createWritableLayer(options: NewLayer): Promise<WritableLa
   undo.keep();
   return new AppendLayer({
     ...common,
+    limits: options.limits ?? LIMITS,
     folder,
     files,
     data,
@@ -116,6 +128,7 @@ export async function reopenWritableLayer(place: WritableLayerPlace): Promise<Wr
   undo.keep();
   return new AppendLayer({
     ...{ folder, uuid, parentUuid, userTag, virtualSize, files, data, index, pending, map, pendingEntries, indexEnd },
+    limits: place.limits ?? LIMITS,
     dataEnd: Math.max(HEADER_SIZE, Math.ceil(data.size() / SECTOR_SIZE) * SECTOR_SIZE),
   });
 }

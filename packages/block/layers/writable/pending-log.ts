@@ -58,8 +58,14 @@ export class PendingLog {
     return [await PendingLog.create(files, path, uuid, bootId), Buffer.alloc(0)];
   }
 
+  /** After a failure nothing of the entries is there, lest some of them be replayed behind later ones that are shorter. */
   append(entries: Uint8Array): void {
-    this.#file.writeSync([entries], this.#size);
+    try {
+      this.#file.writeSync([entries], this.#size);
+    } catch (error) {
+      this.#file.truncateSync(this.#size);
+      throw error;
+    }
     this.#size += entries.length;
   }
 

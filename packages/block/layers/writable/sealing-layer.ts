@@ -18,6 +18,8 @@ export interface SealingParts {
   readonly files: LayerFiles;
   readonly data: RandomFile;
   readonly map: SectorMap;
+  /** a layer of more could not be opened again */
+  readonly maxSegments: number;
   /** bytes */
   readonly dataEnd: number;
   /** Brings data and index log to the disk. */
@@ -120,6 +122,9 @@ export class SealingLayer implements FrozenLayer {
     const index = await this.index;
     // All that was missing is that the logs are removed; nobody reads them any more.
     if (this.#sealed !== undefined) return this.#sealed;
+    if (index.count > this.#parts.maxSegments) {
+      throw new AenvError('layer_too_scattered', `the layer in ${folder} has ${index.count} segments`);
+    }
     // The new name may be seen before it is on the disk. If the power goes then, the files are those of a writable layer
     // again, and they must have all that somebody has seen under the new name and built upon.
     await this.#parts.synced();
