@@ -3,6 +3,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { syncFolder } from '@aenv/platform/files/durable.ts';
+import { writeFully } from '@aenv/platform/files/write-fully.ts';
 import { ioError } from './io-error.ts';
 
 /** Where the bytes of a blob go, in order; what stands at the beginning may be corrected at the end. */
@@ -109,10 +110,7 @@ export class FileSink implements BlobSink {
 
   async #write(bytes: Uint8Array, position: number): Promise<void> {
     try {
-      for (let done = 0; done < bytes.length; ) {
-        const { bytesWritten } = await this.#file.write(bytes, done, bytes.length - done, position + done);
-        done += bytesWritten;
-      }
+      await writeFully(this.#file, bytes, position);
     } catch (error) {
       throw ioError(error, this.#temporary);
     }

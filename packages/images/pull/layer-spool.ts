@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { writeFully } from '@aenv/platform/files/write-fully.ts';
 import type { OciLayer } from '../oci/find-image.ts';
 
 export interface LayerSpoolOptions {
@@ -138,7 +139,7 @@ class SpoolFile {
     await mkdir(join(this.#path, '..'), { recursive: true, mode: 0o700 });
     this.#file = await open(this.#path, 'wx+', 0o600);
     for await (const chunk of source) {
-      await this.#file.write(chunk, 0, chunk.length, this.#written);
+      await writeFully(this.#file, chunk, this.#written);
       this.#written += chunk.length;
       onFetched(chunk.length);
       this.#wake();

@@ -1,13 +1,16 @@
 /** Records of PAX extended headers, values as bytes: names and extended attributes need not be UTF-8. */
 export type PaxRecords = ReadonlyMap<string, Buffer>;
 
+/** Those of a global header count for every member that follows: each is gone through each time. */
+export const MAX_RECORDS = 4096;
+
 /** GNU tar's first form of sparse members repeats these two; every other record counts once. */
 const REPEATED = ['GNU.sparse.offset', 'GNU.sparse.numbytes'];
 
 /**
  * Parses `"<length> <key>=<value>\n"` records (POSIX pax, "pax Extended Header"). The repeated records of GNU tar's sparse
  * format 0.0 come as the one record that they became in 0.1, `GNU.sparse.map`.
- * @returns undefined when a record does not have this form
+ * @returns undefined when a record does not have this form, or there are more than make sense
  */
 export function parsePax(data: Buffer): PaxRecords | undefined {
   const records = new Map<string, Buffer>();
@@ -25,6 +28,7 @@ export function parsePax(data: Buffer): PaxRecords | undefined {
     const value = data.subarray(equals + 1, end - 1);
     if (REPEATED.includes(key)) repeated.push(value.toString('latin1'));
     else records.set(key, value);
+    if (records.size > MAX_RECORDS) return undefined;
     at = end;
   }
   if (repeated.length > 0) records.set('GNU.sparse.map', Buffer.from(repeated.join(','), 'latin1'));

@@ -152,6 +152,18 @@ test('damage and what is not supported is refused by name', async () => {
   await refused(tar(...Array.from({ length: 40 }, () => ({ name: 'x', flag: 'L', data: 'y' }))), /too many extended/);
 });
 
+test('records are bounded, those of one header and those that many global ones leave for the rest', async () => {
+  const records = (from: number, count: number, value = '') =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`a${from + index}`, `${value}x`]));
+  await refused(tar({ name: 'x', pax: records(0, 5000) }), /PAX header is damaged/);
+  const few = Array.from({ length: 3 }, (_, at) => [paxHeader(records(at * 2000, 2000), 'g'), member({ name: 'x' })]);
+  await refused(Buffer.concat(few.flat()), /too many records in global headers/);
+  const large = Array.from({ length: 3 }, (_, at) => paxHeader(records(at, 1, 'y'.repeat(400_000)), 'g'));
+  await refused(Buffer.concat(large), /too many records in global headers/);
+  const same = Array.from({ length: 3 }, () => paxHeader(records(0, 1, 'y'.repeat(400_000)), 'g'));
+  assert.equal((await readAll(Buffer.concat([...same.slice(0, 2), tar({ name: 'x' })]))).length, 1);
+});
+
 test('no bytes make the reader throw anything else than its own error', async () => {
   const base = tar({ name: 'a/b', data: 'content', pax: { path: 'p', mtime: '1.5' } }, { name: 'l', flag: '2' });
   await fc.assert(

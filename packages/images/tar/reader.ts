@@ -3,7 +3,7 @@ import { ByteReader } from './byte-reader.ts';
 import { type TarEntry, typeOf } from './entry.ts';
 import { BLOCK, isZeroBlock, parseHeader, type TarHeader } from './header.ts';
 import { parseDecimal, parseTime } from './numbers.ts';
-import { type PaxRecords, parsePax, xattrsOf } from './pax.ts';
+import { MAX_RECORDS, type PaxRecords, parsePax, xattrsOf } from './pax.ts';
 import { readOldSparse, readPaxSparse, type Segment, type SparseMap } from './sparse.ts';
 
 export interface TarMember {
@@ -50,7 +50,7 @@ async function* members(input: ByteReader): AsyncGenerator<TarMember> {
       const next = headerOf(block);
       if (count > MAX_EXTENSIONS) throw invalid('too many extended headers in a row');
       if (!'xgLK'.includes(next.flag)) header = next;
-      else if (next.flag === 'g') globals = merge(globals, pax(await extension(input, next)));
+      else if (next.flag === 'g') globals = kept(merge(globals, pax(await extension(input, next))));
       else extensions.add(next.flag, await extension(input, next));
     }
     const records = merge(globals, extensions.records);
@@ -219,6 +219,17 @@ function merge(base: PaxRecords, over: PaxRecords): PaxRecords {
     else result.set(key, value);
   }
   return result;
+}
+
+/**
+ * Records that count until the end of the archive, however many headers they come from: bounded as those of one header, and
+ * without the bytes that these came in.
+ */
+function kept(records: PaxRecords): PaxRecords {
+  let bytes = 0;
+  for (const [key, value] of records) bytes += key.length + value.length;
+  if (records.size > MAX_RECORDS || bytes > MAX_EXTENSION) throw invalid('too many records in global headers');
+  return new Map([...records].map(([key, value]) => [key, Buffer.from(value)]));
 }
 
 function cString(data: Buffer): string {

@@ -2,6 +2,7 @@ import { fstatSync, ftruncateSync, readSync, renameSync, writeSync, writevSync }
 import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { syncFolder } from '@aenv/platform/files/durable.ts';
+import { writeFully } from '@aenv/platform/files/write-fully.ts';
 import { codeOf, ioError } from '../../blob/io-error.ts';
 import type { LayerFiles, RandomFile } from './contract.ts';
 
@@ -62,12 +63,8 @@ class HostFile implements RandomFile {
   }
 
   async write(data: Uint8Array, position: number): Promise<void> {
-    let done = 0;
     try {
-      while (done < data.length) {
-        const { bytesWritten } = await this.#handle.write(data, done, data.length - done, position + done);
-        done += bytesWritten;
-      }
+      await writeFully(this.#handle, data, position);
     } catch (error) {
       throw ioError(error, this.#path);
     }

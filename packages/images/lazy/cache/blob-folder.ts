@@ -1,6 +1,7 @@
 import { type FileHandle, mkdir, open, readdir, readFile, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { writeDurable } from '@aenv/platform/files/durable.ts';
+import { writeFully } from '@aenv/platform/files/write-fully.ts';
 import { isCode } from '../../errors/is-code.ts';
 import { requireDigest } from '../../oci/digest.ts';
 import { Chunk } from './chunk.ts';
@@ -120,5 +121,5 @@ export function chunkName(number: number): string {
 }
 
 async function writeBlock(file: FileHandle, at: number, block: Buffer): Promise<void> {
-  await file.write(block, 0, block.length, at * ENTRY);
+  await writeFully(file, block, at * ENTRY);
 }

@@ -1,6 +1,7 @@
 import { readSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
+import { writeFully } from '@aenv/platform/files/write-fully.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import { isCode } from '../../errors/is-code.ts';
 import { PART, PARTS_PER_CHUNK, partLength } from '../geometry.ts';
@@ -113,8 +114,9 @@ export class PartStore {
     chunk.uses++;
     try {
       const file = await files.get(chunk, true);
-      await file?.write(data, 0, data.length, at * PART);
-      if (file === undefined || this.has(part)) return;
+      if (file === undefined) return;
+      await writeFully(file, data, at * PART);
+      if (this.has(part)) return;
       kept = true;
       chunk.parts.present[at] = 1;
       chunk.trusted[at] = 1;

@@ -2,7 +2,7 @@ import { chmod, constants, copyFile, type FileHandle, open, rename, rm } from 'n
 import { dirname } from 'node:path';
 import { ioError } from '@aenv/block/blob/io-error.ts';
 import { syncFolder } from '@aenv/platform/files/durable.ts';
-import { writeFully, writeSparse } from './pages.ts';
+import { writeAt, writeSparse } from './pages.ts';
 
 /** Name of a base's file while it is made. */
 export const TEMPORARY = '.part';
@@ -43,7 +43,7 @@ export class BaseFile implements AsyncDisposable {
   }
 
   async write(bytes: Uint8Array, offset: number): Promise<void> {
-    const write = this.isCopy ? writeFully : writeSparse;
+    const write = this.isCopy ? writeAt : writeSparse;
     await write(this.#file, bytes, offset, this.#temporary);
   }
 

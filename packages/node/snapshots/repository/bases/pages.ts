@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { setImmediate as breathe } from 'node:timers/promises';
 import { ioError } from '@aenv/block/blob/io-error.ts';
+import { writeFully } from '@aenv/platform/files/write-fully.ts';
 import { CHUNK_BYTES } from './memory-base.ts';
 
 const ZEROS = Buffer.alloc(CHUNK_BYTES);
@@ -38,12 +39,9 @@ export async function readFully(file: FileHandle, target: Uint8Array, offset: nu
 }
 
 /** @throws AenvError `no_space`, `io_failed` */
-export async function writeFully(file: FileHandle, bytes: Uint8Array, offset: number, path: string): Promise<void> {
+export async function writeAt(file: FileHandle, bytes: Uint8Array, offset: number, path: string): Promise<void> {
   try {
-    for (let done = 0; done < bytes.length; ) {
-      const { bytesWritten } = await file.write(bytes, done, bytes.length - done, offset + done);
-      done += bytesWritten;
-    }
+    await writeFully(file, bytes, offset);
   } catch (error) {
     throw ioError(error, path);
   }
@@ -55,7 +53,7 @@ export async function writeSparse(file: FileHandle, bytes: Uint8Array, offset: n
     let to = from;
     while (to < bytes.length && !isZero(bytes.subarray(to, to + HOLE))) to += HOLE;
     to = Math.min(to, bytes.length);
-    if (to > from) await writeFully(file, bytes.subarray(from, to), offset + from, path);
+    if (to > from) await writeAt(file, bytes.subarray(from, to), offset + from, path);
     from = to + HOLE;
   }
 }

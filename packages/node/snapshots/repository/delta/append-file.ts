@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { ioError } from '@aenv/block/blob/io-error.ts';
-import { writeFully } from '../bases/pages.ts';
+import { writeAt } from '../bases/pages.ts';
 
 const BUFFER = 2 ** 20;
 const BUFFERS = 4;
@@ -84,7 +84,7 @@ export class AppendFile {
     const buffer = this.#buffer;
     if (buffer === undefined) return;
     const bytes = buffer.subarray(0, this.#buffered);
-    const write = writeFully(this.handle, bytes, this.#size - bytes.length, this.path)
+    const write = writeAt(this.handle, bytes, this.#size - bytes.length, this.path)
       .catch((error: unknown) => {
         this.#failure ??= error;
       })
