@@ -66,9 +66,11 @@ export class BlockdConnection {
   async call<O extends Operation>(operation: O, args: OperationRequest<O>): Promise<OperationResult<O>> {
     if (this.#socket.destroyed) throw lost();
     const id = this.#next++;
+    // First of all: what is too long for a frame is nothing that an answer is waited for.
+    const frame = encodeFrame({ id, op: operation, args });
     const { promise, resolve, reject } = Promise.withResolvers<OperationResult<O>>();
     this.#pending.set(id, { operation, resolve, reject });
-    this.#socket.write(encodeFrame({ id, op: operation, args }));
+    this.#socket.write(frame);
     return await promise;
   }
 

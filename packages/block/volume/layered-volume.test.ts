@@ -61,18 +61,19 @@ test('data ranges go on over the stretches that are looked at in one go', async 
   for (const [at, length] of parts) volume.write(Buffer.alloc(length, 1), at);
   const found = () => [...volume.dataRanges(0, SIZE)].map(({ offset, length }) => [offset, length]);
   assert.deepEqual(found(), parts);
-  await lab.swap(volume);
+  const frozen = await lab.swap(volume);
   assert.deepEqual(found(), parts);
   assert.deepEqual([...volume.dataRanges(16 * MIB - 512, 1024)], [{ offset: 16 * MIB - 512, length: 1024 }]);
+  await frozen.durable;
   await volume.close();
 });
 
 test('a disk of as many layers as there may be is written on when a snapshot is refused', async () => {
   await using lab = await VolumeLab.open(SIZE);
   const volume = await lab.volume([]);
-  const layer = await lab.layer();
-  const { durable } = layer.freeze();
-  const { path } = await durable;
+  const frozen = (await lab.layer()).freeze();
+  const { path } = await frozen.durable;
+  await frozen.close();
   volume.replaceStack(await lab.pool.openStack(Array.from({ length: MAX_LAYERS }, () => fileLayer(path))));
   volume.write(Buffer.alloc(4096, 1), 0);
   const next = await lab.layer();
@@ -198,7 +199,7 @@ test('reads that wait for a lower layer keep its stack open through a swap and a
   const volume = new LayeredVolume({ id: 'v', size: SIZE, durability: 'relaxed', stack: slow('a'), upper });
   volume.write(Buffer.alloc(512, 1), 512);
   const reading = read(volume, 0, 2048);
-  await lab.swap(volume);
+  const frozen = await lab.swap(volume);
   const second = read(volume, 0, 512);
   volume.replaceStack(slow('b'));
   await new Promise((resolve) => setImmediate(resolve));
@@ -210,4 +211,6 @@ test('reads that wait for a lower layer keep its stack open through a swap and a
   assert.ok((await second).equals(Buffer.alloc(512, 3)));
   await closing;
   assert.deepEqual(closed.sort(), ['a', 'a+', 'b']);
+  // Its sealing may go on still, in a folder that is about to go.
+  await frozen.durable;
 });
