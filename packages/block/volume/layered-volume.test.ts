@@ -34,7 +34,8 @@ test('a swap leaves what was written readable and immutable, and takes no longer
   await frozen.close();
   const fork = await lab.volume([path]);
   assert.ok((await read(fork, 4096, 4096)).equals(Buffer.alloc(4096, 7)));
-  assert.ok(ms < 20, `${ms} ms`);
+  // Copying or syncing so much would take longer than this; a busy host only rarely does.
+  assert.ok(ms < 100, `${ms} ms`);
   await Promise.all([volume.close(), fork.close()]);
 });
 

@@ -18,7 +18,7 @@ import { SerialLogs } from '../sandboxes/launch/serial-logs.ts';
 import { FakeHost } from '../sandboxes/testing/fake-host.ts';
 import { CREATE, type Fixture, fixture } from '../sandboxes/testing/fixture.ts';
 
-const [PORT, SLOTS, ATTEMPTS, HANG_MS] = [8080, 1, 3, 300];
+const [PORT, SLOTS, ATTEMPTS, HANG_MS] = [8080, 1, 3, 1_000];
 
 /** Lifecycle, boot with retries, envd client and front door, with VMs that answer over TCP on the loopback device. */
 async function node(t: TestContext) {
@@ -59,13 +59,16 @@ async function node(t: TestContext) {
   });
 
   /** Over one kept connection, as a client behind a load balancer would. */
-  const ask = (sandboxId: string, port = PORT, path = '/') =>
+  const ask = (sandboxId: string, port = PORT, path = '/', onData?: () => void) =>
     new Promise<{ status: number; text: string }>((resolve, reject) => {
       const headers = { 'e2b-sandbox-id': sandboxId, 'e2b-sandbox-port': String(port) };
       get(url + path, { agent, headers }, async (response) => {
         try {
           let text = '';
-          for await (const chunk of response) text += chunk;
+          for await (const chunk of response) {
+            text += chunk;
+            onData?.();
+          }
           resolve({ status: response.statusCode ?? 0, text });
         } catch (error) {
           reject(error);
@@ -116,9 +119,10 @@ test('an answer that streams when its sandbox is killed breaks; it does not end'
   const { sandboxes, vmOf, ask } = await node(t);
   const { sandboxId } = await sandboxes.create(CREATE);
   await vmOf(sandboxId).serveHttp(PORT, (_request, response) => void response.write('begun'));
-  const streaming = ask(sandboxId);
-  streaming.catch(() => {});
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  const begun = Promise.withResolvers<void>();
+  const streaming = ask(sandboxId, PORT, '/', begun.resolve);
+  streaming.catch(begun.reject);
+  await begun.promise;
   await sandboxes.kill(sandboxId);
   await assert.rejects(streaming, { code: 'ECONNRESET' });
 });

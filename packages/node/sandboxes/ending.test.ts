@@ -202,14 +202,15 @@ test('close ends running, starting and waiting sandboxes with the reason shutdow
   const limits = { maxSandboxes: 9, memoryShare: 0, maxConcurrentStarts: 1, maxQueuedStarts: 9 };
   await using f = await fixture({ limits });
   const running = await f.sandboxes.create(CREATE);
-  f.host.hooks.set(
-    'health',
-    (signal) => new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason))),
-  );
+  const begun = Promise.withResolvers<void>();
+  f.host.hooks.set('health', (signal) => {
+    begun.resolve();
+    return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+  });
   const starting = f.sandboxes.create(CREATE);
   const waiting = f.sandboxes.create(CREATE);
   const results = Promise.allSettled([starting, waiting]);
-  await new Promise((resolve) => setTimeout(resolve, 10));
+  await begun.promise;
   const ids = f.ledger.sandboxes.live().map((row) => row.sandboxId);
   assert.equal(ids.length, 3);
   await f.sandboxes.close();

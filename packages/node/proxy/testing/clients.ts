@@ -83,7 +83,7 @@ export function readToEnd(socket: Socket): Promise<RawReply> {
 }
 
 /** Waits until a condition holds. @throws after `ms` */
-export async function eventually(condition: () => boolean, what: string, ms = 5_000): Promise<void> {
+export async function eventually(condition: () => boolean, what: string, ms = 20_000): Promise<void> {
   const deadline = Date.now() + ms;
   while (!condition()) {
     if (Date.now() > deadline) throw new Error(`not within ${ms} ms: ${what}`);
