@@ -56,7 +56,7 @@ async function runFiles(
     files: alone ? [...files] : [BATCH],
     argv: alone ? [] : [...files],
     concurrency: 1,
-    env: { ...process.env, [MARK]: processes.mark },
+    env: { ...process.env, ...suite.env, [MARK]: processes.mark },
   };
   const stream = run(options);
   // A signal, or the runner's own `timeout`, would leave running what the file has started.

@@ -37,7 +37,7 @@ async function scenario(lab: Lab, ...args: string[]): Promise<{ lines: string[];
  * What a kill leaves is what the files are at that moment. So one process is enough to see what each point leaves, as
  * copies; that a process which is killed there leaves just that is seen at some points, in soak at all.
  */
-const REALLY_KILLED = process.env.AENV_SOAK === '1' ? FAULT_POINTS : FAULT_POINTS.filter((_, at) => at % 6 === 2);
+const REALLY_KILLED = process.env.AENV_SOAK === '1' ? FAULT_POINTS : FAULT_POINTS.filter((_, at) => at % 12 === 2);
 let origin: Lab;
 let copies: string;
 let copied: string[];
