@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { readBoots } from '../../tests/harness/boots.ts';
 import { captureBase } from './capture-base.ts';
-import { prepareTests } from './prepare.ts';
+import { installTestPackages, prepareTests } from './prepare.ts';
 import { runSuite, type SuiteResult } from './run-suite.ts';
 import { findSuites } from './suites.ts';
 
@@ -22,7 +22,10 @@ try {
   process.env.NODE_COMPILE_CACHE ??= resolve('.build/compile-cache');
   await prepareTests(new AbortController().signal);
   for (const suite of await findSuites(process.argv.slice(2))) {
-    if (suite.bootsVms && vmSuites++ === 0) await captureBase();
+    if (suite.bootsVms && vmSuites++ === 0) {
+      await installTestPackages(new AbortController().signal);
+      await captureBase();
+    }
     console.log(`\n=== ${suite.name}: ${suite.files.length} files`);
     results.push(await runSuite(suite));
   }

@@ -1,8 +1,21 @@
 import { ensureGuestAssets } from '@aenv/guest/assets.ts';
 import { ensureRegistryProgram } from '@aenv/images/testing/debian-registry.ts';
+import { installPackages } from '@aenv/platform/debian/packages.ts';
 import { loadConfig } from '../../packages/node/config/load.ts';
 import { prepareHost } from '../../packages/node/host/setup/prepare.ts';
 import { Progress } from '../../packages/node/host/terminal/progress.ts';
+
+/** Programs that tests compare with, and clients that others have written; tests/harness/guest-fio.ts takes fio, too. */
+const PACKAGES = ['attr', 'umoci', 'fio', 'libnbd-bin', 'qemu-utils'];
+
+/**
+ * What the tests of virtual machines and rooms need besides: not while they run, since several do, and some look at what
+ * apt changes on the host.
+ */
+export async function installTestPackages(signal: AbortSignal): Promise<void> {
+  const progress = new Progress({ out: console.log, err: console.log });
+  await progress.step('packages for tests', (log) => installPackages(PACKAGES, { log, signal }));
+}
 
 /**
  * What the suites need on this host, as `aenv up` sets it up: packages, QEMU, what virtual machines boot, the base image;

@@ -56,7 +56,7 @@ export async function findSuites(wanted: readonly string[]): Promise<Suite[]> {
     suite(
       'host and rooms',
       files.filter((file) => isVm(file) && !file.startsWith(E2E) && !file.startsWith(COMPAT)),
-      { ...ALONE, bootsVms: true, timeoutMs: 300_000 },
+      { concurrency: 2, filesAtOnce: 1, bootsVms: true, timeoutMs: 600_000 },
     ),
     suite(
       'end to end',

@@ -3,10 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { before, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { installPackages } from '@aenv/platform/debian/packages.ts';
-import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import { run } from '@aenv/platform/process/run.ts';
 import { StorageHost } from '../client/testing/fixture.ts';
 
@@ -15,8 +13,6 @@ const SOAK = process.env.AENV_SOAK === '1';
 const MIB = 1024 * 1024;
 const SIZE = 256 * MIB;
 const uid = process.getuid?.() ?? 0;
-
-before(() => installPackages(['fio', 'libnbd-bin', 'qemu-utils'], { log: silentLogger }));
 
 async function attached(host: StorageHost, id: string, layers: readonly string[] = []): Promise<string> {
   const disk = await host.store.create(id, { origin: { kind: 'layers', layers }, sizeBytes: SIZE });

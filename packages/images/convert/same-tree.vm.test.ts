@@ -8,7 +8,6 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { ensureBaseImage } from '@aenv/images/base/build.ts';
-import { installPackages } from '@aenv/platform/debian/packages.ts';
 import { silentLogger } from '@aenv/platform/observability/logger.ts';
 import { run } from '@aenv/platform/process/run.ts';
 import { type OciImage, readOciLayout } from '../oci/layout.ts';
@@ -25,7 +24,6 @@ import { convertImage } from './convert.ts';
 let top = '';
 
 before(async () => {
-  await installPackages(['attr', 'umoci'], { log: silentLogger });
   top = await mkdtemp(join(tmpdir(), 'images-same-'));
 });
 
