@@ -87,7 +87,8 @@ async function lay(root: string, executable: string, options: ToolsOptions): Pro
   const program = at(basename(GUEST_LAYOUT.program));
   await bundle(envd.program, RUNTIME.bundleTarget, program);
   await bundle(envd.start, RUNTIME.bundleTarget, at(START));
-  await makeCode(executable, envd.compile, [program, at(basename(GUEST_LAYOUT.programCode))], options.signal);
+  const engine = [executable, ...RUNTIME.engineFlags] as const;
+  await makeCode(engine, envd.compile, [program, at(basename(GUEST_LAYOUT.programCode))], options.signal);
   await writeFile(at('openssl.cnf'), '');
   const inGuest = (path: string) => `${GUEST_LAYOUT.toolsDir}/${path}`;
   const argv = [
@@ -97,6 +98,7 @@ async function lay(root: string, executable: string, options: ToolsOptions): Pro
     inGuest('lib'),
     inGuest(runtime),
     ...RUNTIME.options,
+    ...RUNTIME.engineFlags,
     inGuest(START),
   ];
   await writeFile(at(basename(GUEST_LAYOUT.envdArgv)), argv.map((line) => `${line}\n`).join(''));

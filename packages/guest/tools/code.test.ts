@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { Script } from 'node:vm';
+import { run } from '@aenv/platform/process/run.ts';
 import { bundle } from './bundle.ts';
 import { makeCode } from './code.ts';
 import { RUNTIME, runtimeExecutable } from './runtime.ts';
@@ -17,11 +17,17 @@ test('the code of envd is the same each time it is made, and the engine takes it
   await bundle(join(ENVD, 'main.ts'), RUNTIME.bundleTarget, program);
   const files = [join(folder, 'one'), join(folder, 'two')];
   const compile = join(ENVD, 'start/compile.ts');
-  await Promise.all(files.map((file) => makeCode(runtimeExecutable(RUNTIME), compile, [program, file])));
+  const engine = [runtimeExecutable(RUNTIME), ...RUNTIME.engineFlags] as const;
+  await Promise.all(files.map((file) => makeCode(engine, compile, [program, file])));
   const [one, two] = await Promise.all(files.map((file) => readFile(file)));
   assert.ok(one !== undefined && two !== undefined);
   assert.ok(one.equals(two));
-  // As envd's own start wraps it.
-  const source = `(function (exports, require, module) {${await readFile(program, 'latin1')}\n})`;
-  assert.equal(new Script(source, { cachedData: one }).cachedDataRejected, false);
+  // By the loader of envd's own start, in an engine as the guests have it.
+  const taken = `
+    import { readFileSync } from 'node:fs';
+    import { loadProgram } from ${JSON.stringify(join(ENVD, 'start/program.ts'))};
+    const [bundle, code] = ${JSON.stringify([program, files[0]])};
+    console.log(loadProgram(bundle, readFileSync(code)).script.cachedDataRejected);`;
+  const { stdout } = await run([...engine, '--input-type=module', '--eval', taken]);
+  assert.equal(stdout.trim(), 'false');
 });

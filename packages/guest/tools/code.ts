@@ -7,17 +7,17 @@ const FLAGS = ['--hash-seed=1'];
 
 /**
  * Has a program make the engine's code of a bundle.
- * @param executable the runtime of the guests
+ * @param engine executable of the runtime of the guests, and the engine's flags there
  * @param compile the program's file, which takes the bundle and the file to be written
  * @throws AenvError `host_command_failed`
  */
 export async function makeCode(
-  executable: string,
+  engine: readonly [executable: string, ...flags: string[]],
   compile: string,
   [bundle, target]: readonly [bundle: string, target: string],
   signal?: AbortSignal,
 ): Promise<void> {
-  await run([executable, ...FLAGS, compile, bundle, target], {
+  await run([...engine, ...FLAGS, compile, bundle, target], {
     timeoutMs: TIMEOUT_MS,
     ...(signal === undefined ? {} : { signal }),
   });

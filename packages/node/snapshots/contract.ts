@@ -38,7 +38,7 @@ export interface SnapshotRepository {
    * is captured from then on is small again. Takes some 10 ms of a processor for each 4 MiB of memory that the delta is
    * in, so it is for the time after a pause was answered. Whoever has it open is not disturbed. Does nothing without a
    * delta, and for a snapshot that is removed meanwhile.
-   * @param pace is waited for before each 4 MiB
+   * @param pace is waited for before each part of 4 MiB
    * @throws AenvError `snapshot_not_found`, `snapshot_corrupt`, `no_space`, `io_failed`; the snapshot can be started as before
    */
   mergeDelta(id: string, pace?: () => Promise<void>): Promise<void>;

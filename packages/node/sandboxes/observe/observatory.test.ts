@@ -75,6 +75,25 @@ test('a running sandbox is looked at soon, then at the interval, and no more whe
   assert.equal(observatory.samples(sandboxId), undefined);
 });
 
+test('looks give way to sandboxes that are started, for ten seconds', async (t) => {
+  let asked = 0;
+  const { sandboxes, clock, observatory } = await house(t, async () => report({ cursor: `${asked++}` }));
+  await sandboxes.create({ ...CREATE, timeoutSeconds: 3600 });
+  const [first, second] = [observatory.starting(), observatory.starting()];
+  await clock.advance(4000);
+  first[Symbol.dispose]();
+  await clock.advance(4000);
+  assert.equal(asked, 0);
+  second[Symbol.dispose]();
+  await clock.advance(1000);
+  assert.equal(asked, 1);
+  using _third = observatory.starting();
+  await clock.advance(13_000);
+  assert.equal(asked, 1);
+  await clock.advance(2000);
+  assert.equal(asked, 2);
+});
+
 test('a guest that answers late is not asked a second time meanwhile, and one that fails is asked again', async (t) => {
   let asked = 0;
   const answers = [Promise.withResolvers<GuestReport>(), Promise.withResolvers<GuestReport>()];

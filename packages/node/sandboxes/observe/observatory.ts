@@ -15,6 +15,7 @@ import type { AskGuest } from './guest-report.ts';
 import { entriesOfHook } from './hook-entries.ts';
 import { LoadSeries } from './load-series.ts';
 import { type ConsoleReader, Observation, RunningGuest } from './observation.ts';
+import { Starts } from './starts.ts';
 
 export interface ObservatoryOptions {
   /** time between two looks at a sandbox; the next one waits for the last */
@@ -31,6 +32,11 @@ export interface ObservatoryOptions {
 const CONCURRENT_LOOKS = 8;
 /** The first look comes soon, but after what a client does first. */
 const FIRST_LOOK_MS = 1_000;
+/**
+ * How late a look may come while sandboxes are started. The first one takes an emulated guest a fifth of a second, and those
+ * of sixteen forks would take the last ones as long as their own start.
+ */
+const LATE_MS = 10_000;
 /** Sandboxes that are over and whose logs can still be read. */
 const KEPT_LOGS = 100;
 
@@ -42,6 +48,7 @@ export class Observatory implements SandboxObserver, SandboxObservations {
   readonly #over = new Map<string, Observation>();
   readonly #gate = new Gate({ concurrency: CONCURRENT_LOOKS, maxQueue: Number.POSITIVE_INFINITY });
   readonly #loops = new Set<Promise<void>>();
+  readonly #starts = new Starts();
 
   constructor(options: ObservatoryOptions) {
     this.#options = options;
@@ -51,6 +58,10 @@ export class Observatory implements SandboxObserver, SandboxObservations {
     const observation = new Observation();
     this.#alive.set(sandboxId, observation);
     observation.note(this.#now(), 'info', 'sandbox created', facts);
+  }
+
+  starting(): Disposable {
+    return this.#starts.begin();
   }
 
   running(guest: ObservedGuest): void {
@@ -123,6 +134,7 @@ export class Observatory implements SandboxObserver, SandboxObservations {
     while (!signal.aborted) {
       try {
         await clock.sleep(pauseMs, signal);
+        await this.#giveWay(signal);
         const report = await this.#gate.run(
           () => this.#options.askGuest(running.guest, running.cursor, signal),
           signal,
@@ -137,6 +149,20 @@ export class Observatory implements SandboxObserver, SandboxObservations {
         failed = true;
       }
       pauseMs = sampleMs;
+    }
+  }
+
+  /** What somebody waits for goes first. */
+  async #giveWay(signal: AbortSignal): Promise<void> {
+    const none = this.#starts.none();
+    if (none === undefined) return;
+    const over = new AbortController();
+    const late = this.#options.clock.sleep(LATE_MS, AbortSignal.any([signal, over.signal]));
+    try {
+      await Promise.race([none, late]);
+    } finally {
+      over.abort();
+      await late.catch(() => {});
     }
   }
 

@@ -59,6 +59,7 @@ export class Starting {
 
   /** What it has taken when it throws is in `live.resources`. */
   async start(live: LiveSandbox, request: StartRequest): Promise<SandboxView> {
+    using _start = this.#options.observer.starting();
     const stopwatch = new Stopwatch();
     const waiting = Promise.withResolvers<void>();
     const queue = stopwatch.time('queue', () => waiting.promise);

@@ -47,6 +47,7 @@ export const CREATE: CreateSandbox = {
 
 /** Hears everything and remembers nothing. */
 export const SILENT_OBSERVER: SandboxObserver = {
+  starting: () => ({ [Symbol.dispose]() {} }),
   created() {},
   running() {},
   hooksRan() {},

@@ -186,6 +186,18 @@ test('a snapshot that is removed while its delta is merged does not come back', 
   assert.deepEqual(await inventory(lab), EMPTY);
 });
 
+test('a merge of which nobody needs the result ends early, and leaves nothing', async () => {
+  await using lab = await Lab.open();
+  await lab.snapshot('a', FIRST);
+  let parts = 0;
+  await lab.repository.mergeDelta('a', async () => {
+    if (parts++ === 0) await lab.repository.remove('a');
+  });
+  assert.equal(parts, 1);
+  await lab.repository.gc(NOTHING);
+  assert.deepEqual(await inventory(lab), EMPTY);
+});
+
 test('a snapshot is opened again and again while its delta is merged', async () => {
   await using lab = await Lab.open();
   await lab.snapshot('template', FIRST, { asNewBase: true });

@@ -47,6 +47,15 @@ export class BaseFile implements AsyncDisposable {
     await write(this.#file, bytes, offset, this.#temporary);
   }
 
+  /** What was written is on the disk, so that little is left to be done at once when it is finished. */
+  async settle(): Promise<void> {
+    try {
+      await this.#file.datasync();
+    } catch (error) {
+      throw ioError(error, this.#temporary);
+    }
+  }
+
   /** Nothing has the name yet: a file that is mapped is never replaced. */
   async finish(path: string, beforeRename: () => void | Promise<void>): Promise<void> {
     try {

@@ -12,6 +12,8 @@ import { readFully } from './pages.ts';
 
 /** Chunks that are packed and written at the same time. */
 export const PARALLEL = 4;
+/** Chunks after which one that nobody waits for has its file written to the disk. */
+const SETTLED = 4;
 
 export interface BuildBaseOptions {
   readonly parent: MemoryBase;
@@ -19,8 +21,12 @@ export interface BuildBaseOptions {
   readonly parentFile?: string;
   /** Gives the pages that differ from the parent, in ascending order. */
   readonly give: (sink: MemorySink) => Promise<void>;
-  /** is waited for before each chunk */
-  readonly pace: () => Promise<void>;
+  /**
+   * Nobody waits for this base, and this is waited for before each part of a chunk. One chunk at a time then, and few of
+   * them on their way to the disk: a journal commits in order, so whoever syncs a small file waits for all of a large one,
+   * and syncs of four chunks would have all threads of this process.
+   */
+  readonly pace?: () => Promise<void>;
   readonly chunks: ChunkStore;
   /** becomes the file of the new base */
   readonly file: BaseFile;
@@ -46,21 +52,31 @@ async function build(
   const { sizeBytes } = parent;
   const digests = new Map(parent.chunks);
   const unchanged = new Set(parent.chunks.keys());
-  const tasks = new BoundedTasks(PARALLEL);
+  const tasks = new BoundedTasks(pace === undefined ? PARALLEL : 1);
   const buffers = new ChunkBuffers();
   const before = async (index: number) => {
-    await pace();
+    await pace?.();
     const chunk = buffers.take(chunkSize(sizeBytes, index));
     if (parentFile === undefined || !parent.chunks.has(index)) return chunk.fill(0);
     await readFully(parentFile, chunk, index * CHUNK_BYTES, parentPath);
     return chunk;
   };
+  let unsettled = 0;
+  const write = async (index: number, chunk: Buffer) => {
+    await pace?.();
+    await file.write(chunk, index * CHUNK_BYTES);
+    buffers.giveBack(chunk);
+    if (pace === undefined || ++unsettled < SETTLED) return;
+    unsettled = 0;
+    await pace();
+    await file.settle();
+  };
   const keep = async (index: number, chunk: Buffer) => {
+    await pace?.();
     const digest = await keepChunk(chunks, chunk);
     if (digest === undefined) digests.delete(index);
     else digests.set(index, digest);
-    await file.write(chunk, index * CHUNK_BYTES);
-    buffers.giveBack(chunk);
+    await write(index, chunk);
     await faults.hit('snapshot.commit.chunk_put');
   };
   try {
@@ -75,9 +91,7 @@ async function build(
     await assembler.finish();
     for (const index of file.isCopy ? [] : unchanged) {
       await tasks.add(async () => {
-        const chunk = await before(index);
-        await file.write(chunk, index * CHUNK_BYTES);
-        buffers.giveBack(chunk);
+        await write(index, await before(index));
       });
     }
   } finally {

@@ -81,17 +81,21 @@ export class MemoryBases {
 
   /**
    * A new base: another one with the pages that differ from it. All of it is durable when it resolves.
-   * @param pace is waited for before each chunk
+   * @param pace nobody waits for it, and this is waited for before each part
    */
   async derive(
     parent: MemoryBase,
     give: (sink: MemorySink) => Promise<void>,
-    pace: () => Promise<void> = async () => {},
+    pace?: () => Promise<void>,
   ): Promise<MemoryBase> {
     const { folder, chunks, manifests, faults } = this.#options;
     const parentFile = parent.chunks.size === 0 ? {} : { parentFile: await this.file(parent) };
     await using file = await BaseFile.create(folder, randomUUID(), parent.sizeBytes, parentFile.parentFile);
-    const [base, bytes] = await buildBase({ parent, ...parentFile, give, pace, chunks, file, faults });
+    const [base, bytes] = await buildBase({
+      ...{ parent, give, chunks, file, faults },
+      ...parentFile,
+      ...(pace === undefined ? {} : { pace }),
+    });
     await faults.hit('snapshot.commit.base_file_written');
     await manifests.put(base.digest, bytes);
     await this.#files.run(base.digest, async () => {

@@ -6,7 +6,7 @@ import { DeltaReader } from '../delta/delta-reader.ts';
 /**
  * A base and a delta to it as a base of its own.
  * @param path of the delta
- * @param how `expected` absent: this process has just written it; `pace` is waited for before each chunk
+ * @param how `expected` absent: this process has just written it; `pace` present: nobody waits for it, and this is waited for before each part
  */
 export async function derivedBase(
   bases: MemoryBases,

@@ -2,8 +2,9 @@ import { renameSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ioError } from '@aenv/block/blob/io-error.ts';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { syncFolder } from '@aenv/platform/files/durable.ts';
-import { baseOf } from '../bases/memory-base.ts';
+import { baseOf, type MemoryBase } from '../bases/memory-base.ts';
 import type { MemoryBases } from '../bases/memory-bases.ts';
 import type { Faults } from '../faults.ts';
 import { DELTA_FILE, MANIFEST_FILE, NEXT_MANIFEST_FILE } from '../layout.ts';
@@ -15,13 +16,13 @@ export interface MergeParts {
   readonly faults: Faults;
   /** Whether the removal of the snapshot has begun. */
   readonly isRemoved: () => boolean;
-  /** is waited for before each chunk */
+  /** is waited for before each part of a chunk */
   readonly pace?: () => Promise<void>;
 }
 
 /**
  * Exchanges base and delta of a snapshot for one base: the step that counts is the rename of its manifest. The file of the
- * delta stays: it may be about to be opened.
+ * delta stays: it may be about to be opened. For a snapshot that is removed meanwhile it ends early.
  * @returns path of the delta that is needed no more, if it was merged
  */
 export async function mergeDelta(
@@ -34,7 +35,17 @@ export async function mergeDelta(
   if (delta === undefined) return undefined;
   const parent = await bases.load(baseOf(manifest));
   const path = join(folder, DELTA_FILE);
-  const base = await derivedBase(bases, id, parent, path, { expected: delta, ...(pace === undefined ? {} : { pace }) });
+  const goOn = async () => {
+    await pace?.();
+    if (isRemoved()) throw new AenvError('snapshot_not_found', `snapshot ${id} was removed`);
+  };
+  let base: MemoryBase;
+  try {
+    base = await derivedBase(bases, id, parent, path, { expected: delta, pace: goOn });
+  } catch (error) {
+    if (isRemoved()) return undefined;
+    throw error;
+  }
   const next = join(folder, NEXT_MANIFEST_FILE);
   try {
     await rm(next, { force: true });
