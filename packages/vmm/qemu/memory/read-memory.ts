@@ -1,13 +1,11 @@
 import { readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type MemorySink, PAGE_SIZE } from '../../contract/micro-vm.ts';
 import type { Mapping } from './mapping.ts';
 import { privatePages } from './private-pages.ts';
+import { Turns } from './turns.ts';
 
 const CHUNK = 1024 * 1024;
-/** Bytes after which others get their turn: they are copied within a few milliseconds. */
-const TURN = 8 * CHUNK;
 const ZERO_PAGE = Buffer.alloc(PAGE_SIZE);
 
 /**
@@ -22,7 +20,7 @@ export async function readMemory(pid: number, mappings: readonly Mapping[], sink
   await using pagemap = await open(`/proc/${pid}/pagemap`);
   await using memory = await open(`/proc/${pid}/mem`);
   const buffer = Buffer.allocUnsafe(CHUNK);
-  const from: Source = { memory: memory.fd, buffer, sinceTurn: 0 };
+  const from: Source = { memory: memory.fd, buffer, turns: new Turns() };
   for (const mapping of mappings) {
     for (const run of await privatePages(pagemap, mapping.start, mapping.end)) {
       await readRun(from, mapping, run.first * PAGE_SIZE, run.end * PAGE_SIZE, sink);
@@ -34,22 +32,19 @@ interface Source {
   /** /proc/PID/mem, open for reading */
   readonly memory: number;
   readonly buffer: Buffer;
-  /** bytes that were read since others had their turn */
-  sinceTurn: number;
+  readonly turns: Turns;
 }
 
 async function readRun(source: Source, mapping: Mapping, from: number, to: number, sink: MemorySink): Promise<void> {
-  const { memory, buffer } = source;
+  const { memory, buffer, turns } = source;
   for (let at = from; at < to; ) {
     const bytesRead = readSync(memory, buffer, 0, Math.min(CHUNK, to - at), mapping.start + at);
     const whole = bytesRead - (bytesRead % PAGE_SIZE);
     if (whole === 0) throw new Error(`guest memory cannot be read at ${at}`);
     await splitZeros(buffer.subarray(0, whole), mapping.fileOffset + at, sink);
     at += whole;
-    source.sinceTurn += whole;
-    if (source.sinceTurn < TURN) continue;
-    source.sinceTurn = 0;
-    await nextTurn();
+    const turn = turns.copied(whole);
+    if (turn !== undefined) await turn;
   }
 }
 

@@ -1,12 +1,10 @@
 import { writeSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { MemorySink } from '../../contract/micro-vm.ts';
 import { type Mapping, mappingsOf } from './mapping.ts';
+import { Turns } from './turns.ts';
 
 const ZEROS = Buffer.alloc(1024 * 1024);
-/** Bytes after which others get their turn: they are copied within a few milliseconds. */
-const TURN = 8 * ZEROS.length;
 
 /**
  * Writes pages into the memory of a guest that has not executed anything yet; they become private to it. Synchronously,
@@ -21,13 +19,10 @@ export async function writeMemory(
   const mappings = await mappingsOf(pid, base, size);
   if (mappings.length === 0) throw new Error(`process ${pid} does not have ${base} mapped`);
   await using memory = await open(`/proc/${pid}/mem`, 'r+');
-  let sinceTurn = 0;
+  const turns = new Turns();
   const write = (offset: number, bytes: Uint8Array): undefined | Promise<void> => {
     writeAt(memory.fd, mappings, offset, bytes);
-    sinceTurn += bytes.length;
-    if (sinceTurn < TURN) return undefined;
-    sinceTurn = 0;
-    return nextTurn();
+    return turns.copied(bytes.length);
   };
   await give({
     data: write,
