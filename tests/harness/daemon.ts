@@ -97,7 +97,6 @@ export class TestDaemon implements AsyncDisposable {
     });
     await until(
       async () => {
-        if (exited) throw new Error(`the daemon ended while it started:\n${await this.log()}`);
         const text = await readFile(join(this.runtime, 'daemon.json'), 'utf8');
         const state = JSON.parse(text) as { pid: number; url: string };
         if (state.pid !== child.pid) throw new Error('still the state of the one before');
@@ -105,7 +104,10 @@ export class TestDaemon implements AsyncDisposable {
         return (await fetch(`${state.url}/health`)).status === 204;
       },
       { timeoutMs: this.#options.startMs ?? 60_000, what: 'the daemon answers', fatal: () => exited },
-    );
+    ).catch(async (error: unknown) => {
+      // It may have ended at any moment of the look that failed.
+      throw exited ? new Error(`the daemon ended while it started:\n${await this.log()}`) : error;
+    });
     this.apiKey = (await readFile(join(this.home, 'secrets', 'api-key'), 'utf8')).trim();
   }
 
