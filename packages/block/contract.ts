@@ -39,9 +39,12 @@ export interface BlockDevice {
   readonly sizeBytes: number;
   /** Makes the volume openable by a VM that runs as `uid`; one VM at a time. */
   attach(uid: number): Promise<DriveSource>;
-  /** All that the VM wrote is on stable storage and consistent; the VM is paused. */
-  flushBeforeCapture(): Promise<void>;
-  /** Makes what the next snapshot needs, so that the VM stands still for the exchange only. */
+  /**
+   * Makes what the next snapshot needs, and brings what was written so far to stable storage, while the VM goes on: it
+   * stands still for the exchange only, on a host that is not busy writing. Waits for two syncs at most, however much the VM
+   * writes meanwhile, and keeps it from writing no more than a flush does.
+   * @throws AenvError `no_space`, `io_failed`: a snapshot would not become durable; `block_daemon_failed`
+   */
   prepareSnapshot(): Promise<void>;
   /**
    * Keeps what was written up to now as a snapshot, which disks can be made from. The VM is paused; it may go on when this

@@ -1,6 +1,7 @@
 import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DriveSource } from '@aenv/contracts/vm/drive.ts';
+import { allEnded } from '@aenv/platform/rollback/all-ended.ts';
 import { blockdFolders, layerFolder } from '../blockd/layout.ts';
 import type { DiskLayer } from '../blockd/records/schema.ts';
 import type { BlockDevice, BlockStore, DiskSnapshot, NewDisk, RemoteLayer } from '../contract.ts';
@@ -117,12 +118,15 @@ class NbdDisk implements BlockDevice {
     return { kind: 'nbd', socket, export: answer.export, readOnly: false };
   }
 
-  async flushBeforeCapture(): Promise<void> {
-    await this.#daemon.call('flush', { disk: this.id, durability: 'strict' });
+  async prepareSnapshot(): Promise<void> {
+    await allEnded([this.#daemon.call('prepareSnapshot', { disk: this.id }), this.#settle()]);
   }
 
-  async prepareSnapshot(): Promise<void> {
-    await this.#daemon.call('prepareSnapshot', { disk: this.id });
+  /** What was written during the first flush is little, mostly, and so the second one is short. */
+  async #settle(): Promise<void> {
+    for (let round = 0; round < 2; round++) {
+      await this.#daemon.call('flush', { disk: this.id, durability: 'strict' });
+    }
   }
 
   async snapshot(snapshot: string): Promise<DiskSnapshot> {

@@ -55,7 +55,7 @@ class Bed implements AsyncDisposable {
       exited: new Promise(() => {}),
       pause: async () => {},
       resume: async () => {},
-      privateBytes: async () => 4096,
+      ...{ privateBytes: async () => 4096, changedBytes: async () => 4096 },
       capture: async (draft: Parameters<MicroVm['capture']>[0]) => {
         await lab.capture(draft as Parameters<Lab['capture']>[0], [{ page: 1, count: 1, value: 7 }]);
       },
@@ -179,4 +179,61 @@ test('a machine without drives has none in its manifest; a drive that cannot be 
   second.volume.snapshot = () => Promise.reject(new AenvError('no_space', 'as planned'));
   await assert.rejects(bed.checkpoints.capture(bed.request('c1')), { code: 'no_space' });
   assert.deepEqual([await bed.storage.store.listSnapshots(), await bed.lab.repository.list()], [[], []]);
+});
+
+test('what was written is on its way to the disk before the guest stands still; the end of the block daemon meanwhile costs nothing', async () => {
+  await using bed = await Bed.open(1);
+  const { storage, machine, checkpoints } = bed;
+  for (const disk of bed.disks) await bed.write(disk, 5);
+  const calls = storage.supervisor.call.bind(storage.supervisor);
+  const flushed: string[] = [];
+  const killed: Promise<void>[] = [];
+  let still = false;
+  machine.vm.pause = async () => {
+    still = true;
+  };
+  storage.supervisor.call = async (operation, args) => {
+    if (operation === 'flush') {
+      assert.equal(still, false);
+      // Just as it is asked.
+      if (flushed.length === 0) killed.push(storage.killDaemon());
+      flushed.push((args as { readonly disk: string }).disk);
+    }
+    return await calls(operation, args);
+  };
+  await checkpoints.capture(bed.request('c1'));
+  await Promise.all(killed);
+  assert.deepEqual([...new Set(flushed)].sort(), ['root', 'root-1']);
+  assert.equal(still, true);
+  const opened = await checkpoints.open('c1');
+  assert.equal(await bed.firstByteOf(opened.disk, 'again'), 5);
+  await opened.close();
+});
+
+test('disks that take long to be written are not waited for when the VM dies, and a full one fails before it stands still', async () => {
+  await using bed = await Bed.open(0);
+  const { machine, checkpoints, storage, lab } = bed;
+  const died = Promise.withResolvers<never>();
+  const stopped: string[] = [];
+  const vm = { ...machine.vm, exited: died.promise, pause: async () => void stopped.push('paused') } as MicroVm;
+  const asked = Promise.withResolvers<void>();
+  const never = Promise.withResolvers<void>();
+  const prepareSnapshot = () => {
+    asked.resolve();
+    return never.promise;
+  };
+  const on = (prepare: () => Promise<void>): Machine => {
+    const volume = Object.assign(Object.create(machine.volume) as BlockDevice, { prepareSnapshot: prepare });
+    return { ...machine, vm, volume };
+  };
+  for (const memory of [true, false]) {
+    const full = () => Promise.reject(new AenvError('no_space', 'as planned'));
+    await assert.rejects(checkpoints.capture({ ...bed.request('c1', on(full)), memory }), { code: 'no_space' });
+  }
+  const captured = checkpoints.capture(bed.request('c1', on(prepareSnapshot)));
+  await asked.promise;
+  died.reject(new Error('as planned'));
+  await assert.rejects(captured, { code: 'vm_died' });
+  assert.deepEqual([stopped, await storage.store.listSnapshots(), await lab.repository.list()], [[], [], []]);
+  never.resolve();
 });

@@ -107,7 +107,7 @@ export class NodeCheckpoints implements Checkpoints {
     const memoryBytes = Math.min(memoryMb * MIB, await vm.privateBytes());
     await using undo = new Rollback();
     await using draft = await repository.begin({ id, memoryBase: vm.record.memoryBase, memoryMb });
-    await allEnded(disks.map((disk) => disk.volume.prepareSnapshot()));
+    await prepared(vm, disks, draft);
     stopwatch.note('prepare', stopwatch.read().total ?? 0);
     const take = () => this.#take(request, { disks, draft, undo, stopwatch });
     const taken = await stopwatch.time('still', () => this.#standStills.during(take));
@@ -147,7 +147,7 @@ export class NodeCheckpoints implements Checkpoints {
     await using undo = new Rollback();
     await whileItLives(vm, (signal) => guests.sync(address, envd.hostSecret, signal));
     await faults.hit('pause_disk.synced');
-    await allEnded(disks.map(({ volume }) => volume.prepareSnapshot()));
+    await prepared(vm, disks);
     await vm.pause();
     for (const { name } of disks) undo.add(() => volumes.removeSnapshot(name));
     await faults.hit('pause_disk.machine_stopped');
@@ -240,6 +240,17 @@ export class NodeCheckpoints implements Checkpoints {
       envd: { hostSecret: envd.hostSecret, version: envd.version, bootId: envd.bootId ?? '' },
     };
   }
+}
+
+/**
+ * All that can be done while the guest runs, for its disks and, with a draft, for its memory. What it has written may take
+ * the host seconds to write: it is not waited for when there is no guest any more.
+ * @throws AenvError `vm_died`, why it could not be captured
+ */
+async function prepared(vm: Machine['vm'], disks: Disks, draft?: SnapshotDraft): Promise<void> {
+  const tasks = disks.map(({ volume }) => volume.prepareSnapshot());
+  if (draft !== undefined) tasks.push(vm.changedBytes().then((bytes) => draft.expect(bytes)));
+  await whileItLives(vm, () => allEnded(tasks));
 }
 
 /**

@@ -74,6 +74,12 @@ export interface SnapshotDraft extends AsyncDisposable {
   /** streams to the disk while the VM stands still */
   readonly memory: MemorySink;
   /**
+   * Told how much is about to come, makes ready for it while the VM still runs. Before anything is given to `memory`; it may
+   * be more or less then.
+   * @throws AenvError `no_space`, `io_failed`
+   */
+  expect(bytes: number): Promise<void>;
+  /**
    * Makes the snapshot visible; resolves when all of it is on the disk. The source may run on meanwhile.
    * @throws AenvError `no_space`, `io_failed`, `snapshot_exists`; then nothing is visible
    */

@@ -139,6 +139,12 @@ export interface MicroVm {
   /** How much memory a capture would write at most, in bytes: what of the guest's memory is not that of its base any more. */
   privateBytes(): Promise<number>;
   /**
+   * How much memory a capture would give to its sink now, in bytes of whole pages: counted one by one, which takes some ms
+   * for each 512 MiB of memory. The VM may run.
+   * @throws AenvError `vm_died`, `capture_failed`
+   */
+  changedBytes(): Promise<number>;
+  /**
    * Writes the whole machine down, as it stands at this instant: the state of processors and devices to a file, and all
    * pages that differ from `record.memoryBase` to a sink. The VM must be paused, and stays so. Drives are the caller's.
    * @throws AenvError `vm_died`, `no_space`, `capture_failed`, also for a VM that is not paused

@@ -51,6 +51,10 @@ class Mutant implements MicroVm {
     return this.vm.privateBytes();
   }
 
+  changedBytes() {
+    return this.vm.changedBytes();
+  }
+
   capture(target: CaptureTarget) {
     return this.vm.capture(target);
   }
@@ -63,6 +67,12 @@ class Mutant implements MicroVm {
 class ForetellsTooLittle extends Mutant {
   override async privateBytes() {
     return 0;
+  }
+}
+
+class Miscounts extends Mutant {
+  override async changedBytes() {
+    return (await this.vm.changedBytes()) + 1;
   }
 }
 
@@ -160,6 +170,7 @@ const mutants: readonly [string, string, (driver: VmDriver, host: FakeHost) => V
     'what a continued VM captures',
     (driver) => mutateVms(driver, (vm) => new ForetellsTooLittle(vm)),
   ],
+  ['miscounts its pages', 'what a continued VM captures', (driver) => mutateVms(driver, (vm) => new Miscounts(vm))],
   ['keeps a socket open', 'stop leaves no process', (driver) => keepsSocketOpen(driver, (close) => open.push(close))],
   ['reuses an incarnation', 'an incarnation that runs', reusesIncarnation],
   ['starts an incarnation twice', 'an incarnation that runs', startsTwice],

@@ -194,9 +194,10 @@ export const CONTRACT: readonly ContractCheck[] = [
       const other = await harness.dial(spec);
       assert.equal(await other.asksAnew(harness.patience.boot), true);
       await first.pause();
-      const atMost = await first.privateBytes();
+      const [atMost, exactly] = [await first.privateBytes(), await first.changedBytes()];
       await using changed = await CapturedFiles.of(first);
       assert.ok(changed.pages * PAGE_SIZE <= atMost, `${changed.pages} pages, and ${atMost} bytes were foretold`);
+      assert.equal(changed.pages * PAGE_SIZE, exactly);
       await first.stop();
       await other.close();
       assert.ok(changed.pages > 0 && changed.pages <= files.pages, `${changed.pages} pages of ${files.pages} changed`);

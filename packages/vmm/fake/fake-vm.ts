@@ -83,6 +83,11 @@ export class FakeVm implements MicroVm {
     return PAGE_SIZE;
   }
 
+  async changedBytes(): Promise<number> {
+    this.#refuseWhenEnded();
+    return PAGE_SIZE;
+  }
+
   async capture(target: CaptureTarget): Promise<void> {
     this.#refuseWhenEnded();
     if (this.#state !== 'paused') throw new AenvError('capture_failed', `VM ${this.record.incarnation} is not paused`);

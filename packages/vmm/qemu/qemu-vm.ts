@@ -7,8 +7,9 @@ import type { CaptureTarget, MicroVm, VmExit, VmRecord, VmState } from '../contr
 import { saveDeviceState } from './capture/device-state.ts';
 import { drainConsole } from './console-ring.ts';
 import { guestMemory } from './memory/guest-memory.ts';
+import type { Mapping } from './memory/mapping.ts';
 import { privateBytes } from './memory/private-bytes.ts';
-import { readMemory } from './memory/read-memory.ts';
+import { countPrivate, readMemory } from './memory/read-memory.ts';
 import { endAfterSocket, type VmmProcess } from './process.ts';
 import type { QmpClient, QmpEvent } from './qmp/client.ts';
 import type { StderrFile } from './stderr-file.ts';
@@ -39,16 +40,19 @@ export class QemuVm implements MicroVm {
   readonly record: VmRecord;
   readonly exited: Promise<VmExit>;
   readonly #parts: QemuVmParts;
+  readonly #pid: number;
   #state: VmState;
   #commands: Promise<unknown> = Promise.resolve();
   #stopping: Promise<void> | undefined;
   #ending: Promise<void> | undefined;
   #drainTimer: NodeJS.Timeout | undefined;
   #detached = false;
+  #mappings: Promise<readonly Mapping[]> | undefined;
 
   constructor(parts: QemuVmParts) {
     this.#parts = parts;
     this.record = parts.record;
+    this.#pid = parts.process.identity.pid;
     this.#state = parts.state;
     this.exited = this.#finish();
     this.exited.catch(() => {});
@@ -72,6 +76,10 @@ export class QemuVm implements MicroVm {
 
   privateBytes(): Promise<number> {
     return privateBytes(this.record.process.pid);
+  }
+
+  async changedBytes(): Promise<number> {
+    return await this.#reading(async () => countPrivate(this.#pid, await this.#memory()));
   }
 
   async capture(target: CaptureTarget): Promise<void> {
@@ -110,14 +118,32 @@ export class QemuVm implements MicroVm {
   }
 
   async #capture({ deviceState, memory }: CaptureTarget): Promise<void> {
-    const { record, qmp, process } = this.#parts;
+    const { record, qmp } = this.#parts;
+    if (this.#state === 'running') {
+      throw new AenvError('capture_failed', `VM ${record.incarnation} is not paused`);
+    }
+    await this.#reading(async () => {
+      const mappings = await this.#memory();
+      await saveDeviceState(qmp, record.runDir, deviceState, () => readMemory(this.#pid, mappings, memory));
+    });
+  }
+
+  /** Where the memory of the guest is, which never changes. */
+  #memory(): Promise<readonly Mapping[]> {
+    const { record, qmp } = this.#parts;
+    this.#mappings ??= stat(record.memoryBase).then(({ size }) => guestMemory(qmp, this.#pid, record.memoryBase, size));
+    this.#mappings.catch(() => {
+      this.#mappings = undefined;
+    });
+    return this.#mappings;
+  }
+
+  /** @throws AenvError `vm_died`, or `capture_failed` for what is none */
+  async #reading<T>(read: () => Promise<T>): Promise<T> {
+    const { record } = this.#parts;
     if (this.#state === 'exited') throw new AenvError('vm_died', `VM ${record.incarnation} has ended`);
-    if (this.#state !== 'paused') throw new AenvError('capture_failed', `VM ${record.incarnation} is not paused`);
     try {
-      const { size } = await stat(record.memoryBase);
-      await saveDeviceState(qmp, record.runDir, deviceState);
-      const { pid } = process.identity;
-      await readMemory(pid, await guestMemory(qmp, pid, record.memoryBase, size), memory);
+      return await read();
     } catch (error) {
       if ((this.#state as VmState) === 'exited') throw new AenvError('vm_died', `VM ${record.incarnation} has ended`);
       if (error instanceof AenvError && error.code !== 'internal') throw error;

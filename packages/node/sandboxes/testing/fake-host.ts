@@ -236,7 +236,6 @@ export class FakeHost implements LaunchOptions {
         await this.pass('attach');
         return { kind: 'nbd', socket: `/volumes/${id}`, export: id, readOnly: false };
       },
-      flushBeforeCapture: async () => {},
       prepareSnapshot: async () => {},
       snapshot: async (snapshot) => ({ snapshot, swapMs: 0, durable: Promise.resolve() }),
       allocatedBytes: async () => 0,
@@ -284,6 +283,10 @@ class FakeVm implements MicroVm {
   }
 
   async privateBytes(): Promise<number> {
+    return this.#host.privateBytes;
+  }
+
+  async changedBytes(): Promise<number> {
     return this.#host.privateBytes;
   }
 

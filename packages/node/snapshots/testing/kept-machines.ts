@@ -74,6 +74,7 @@ export class KeptMachines implements AsyncDisposable {
       record: { kind: HOST.kind, memoryBase: guest.memoryBase },
       exited: new Promise(() => {}),
       privateBytes: async () => guest.pages.size * PAGE,
+      changedBytes: async () => guest.pages.size * PAGE,
       pause: async () => void this.steps.push('pause'),
       resume: async () => void this.steps.push('resume'),
       capture: async (draft: Parameters<MicroVm['capture']>[0]) => {

@@ -2,6 +2,7 @@ import { chmod, chown, copyFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { allEnded } from '@aenv/platform/rollback/all-ended.ts';
 import type { QmpClient } from '../qmp/client.ts';
 import { isRecord } from '../qmp/message.ts';
 
@@ -15,16 +16,26 @@ const stateFile = (runDir: string): string => join(runDir, 'device.state');
 /**
  * Has QEMU write the state of processors and devices, without memory and drives. `live: false` leaves the drives active,
  * so that the VM can go on.
+ * @param meanwhile is done when QEMU has written it, beside its copying to the target
  */
-export async function saveDeviceState(qmp: QmpClient, runDir: string, target: string): Promise<void> {
+export async function saveDeviceState(
+  qmp: QmpClient,
+  runDir: string,
+  target: string,
+  meanwhile: () => Promise<void>,
+): Promise<void> {
   const path = stateFile(runDir);
   try {
     await qmp.execute('xen-save-devices-state', { filename: path, live: false }, SAVE_TIMEOUT_MS);
-    await copyFile(path, target);
-    await chmod(target, 0o600);
+    await allEnded([keep(path, target), meanwhile()]);
   } finally {
     await rm(path, { force: true });
   }
+}
+
+async function keep(path: string, target: string): Promise<void> {
+  await copyFile(path, target);
+  await chmod(target, 0o600);
 }
 
 /**

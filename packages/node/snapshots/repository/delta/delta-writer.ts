@@ -12,6 +12,10 @@ import { AppendFile } from './append-file.ts';
 
 export const SECTOR_SIZE = 512;
 const CHUNK = 2 ** 20;
+/** What is made ahead beyond the pages that are there: for those that are written until the guest stands still, and the index. */
+const AHEAD = 2 ** 20;
+/** More than this is not made ahead of a capture: what is not needed after all was written for nothing. */
+const MOST_AHEAD = 128 * 2 ** 20;
 
 export interface DeltaWriterOptions {
   readonly path: string;
@@ -50,6 +54,14 @@ export class DeltaWriter implements MemorySink {
   /** Bytes of guest memory that differ from the base. */
   get changedBytes(): number {
     return this.#dataBytes + this.#zeroBytes;
+  }
+
+  /**
+   * Makes room in memory for so many bytes of pages, so that the guest need not stand still for it. Before the first page.
+   * @throws AenvError `no_space`, `io_failed`
+   */
+  async expect(bytes: number): Promise<void> {
+    await this.#file.makeAhead(Math.min(bytes + AHEAD, MOST_AHEAD));
   }
 
   data(offset: number, bytes: Uint8Array): undefined | Promise<void> {

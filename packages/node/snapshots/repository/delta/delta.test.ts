@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -106,6 +106,28 @@ test('pages that come faster than the disk takes them are all written, whatever 
   await reader.give(found);
   await reader.close();
   assert.ok(found.bytes.equals(content));
+});
+
+test('what is expected changes nothing of what is written, whether more comes, less or nothing', async (t) => {
+  const folder = await scratch(t);
+  const changes = [{ page: 1, count: 600, value: 5 }];
+  const files: Buffer[] = [];
+  for (const [at, expected] of [undefined, PAGE, 600 * PAGE, 2 ** 40].entries()) {
+    const path = join(folder, `${at}`);
+    const memoryBytes = 200 * MIB;
+    const writer = await writerOf(path, memoryBytes);
+    if (expected !== undefined) await writer.expect(expected);
+    // All that is made ahead is bounded, whatever is expected.
+    assert.ok((await stat(path)).size <= 128 * MIB);
+    await giveChanges(changes, writer);
+    await writer.seal();
+    const delta = await writer.describe(false);
+    await writer.close();
+    assert.equal((await stat(path)).size, delta.sizeBytes);
+    files.push(await readFile(path));
+  }
+  const [plain, ...others] = files.map((file) => file.subarray(PAGE, -PAGE));
+  assert.ok(plain !== undefined && others.every((other) => other.equals(plain)));
 });
 
 test('zeros that the base has anyway are not written', async (t) => {
