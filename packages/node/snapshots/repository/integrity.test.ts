@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
-import { open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdtemp, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { hashFile } from './hash-file.ts';
 import { readMemoryOf } from './testing/flat-memory.ts';
 import { type Change, HOST, Lab } from './testing/lab.ts';
 
@@ -142,4 +145,17 @@ test('a damaged disk is told by whoever has the disks', async () => {
   const { checkedBytes, problems } = await here.repository.verify('a');
   assert.deepEqual(problems, [problem]);
   assert.ok(checkedBytes > 1);
+});
+
+test('the sum of a file is that of all its bytes, however it is read; of one that cannot be read there is none', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'sums-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const path = join(folder, 'file');
+  for (const size of [0, 1, 256 * 1024, 3 * 256 * 1024 + 5]) {
+    const content = randomBytes(size);
+    await writeFile(path, content);
+    const digest = `sha256:${createHash('sha256').update(content).digest('hex')}`;
+    assert.deepEqual(await hashFile(path), { sizeBytes: size, digest });
+  }
+  for (const bad of [folder, join(folder, 'none')]) await assert.rejects(hashFile(bad), { code: 'io_failed' });
 });

@@ -27,15 +27,20 @@ export async function saveDeviceState(
   const path = stateFile(runDir);
   try {
     await qmp.execute('xen-save-devices-state', { filename: path, live: false }, SAVE_TIMEOUT_MS);
-    await allEnded([keep(path, target), meanwhile()]);
-  } finally {
+  } catch (error) {
     await rm(path, { force: true });
+    throw error;
   }
+  await allEnded([keep(path, target), meanwhile()]);
 }
 
 async function keep(path: string, target: string): Promise<void> {
-  await copyFile(path, target);
-  await chmod(target, 0o600);
+  try {
+    await copyFile(path, target);
+    await chmod(target, 0o600);
+  } finally {
+    await rm(path, { force: true });
+  }
 }
 
 /**

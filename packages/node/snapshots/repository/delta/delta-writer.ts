@@ -11,7 +11,7 @@ import { readFully } from '../bases/pages.ts';
 import { AppendFile } from './append-file.ts';
 
 export const SECTOR_SIZE = 512;
-const CHUNK = 2 ** 20;
+const CHUNK = 256 * 1024;
 /** What is made ahead beyond the pages that are there: for those that are written until the guest stands still, and the index. */
 const AHEAD = 2 ** 20;
 /** More than this is not made ahead of a capture: what is not needed after all was written for nothing. */
