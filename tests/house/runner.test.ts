@@ -8,7 +8,10 @@ import { identify } from '@aenv/platform/process/identity.ts';
 import { run } from '@aenv/platform/process/run.ts';
 import type { SuiteResult } from '../../tools/test/run-suite.ts';
 
-/** Files that are run by tools/test, in one process: one with tests of all ends, then one that hangs, with children. */
+/**
+ * Files that are run by tools/test, which share a process: one with tests of all ends, one that is none, one that hangs,
+ * with children, and one that ends its process; the last one is run by the process that takes over.
+ */
 const MIXED = `
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -36,6 +39,13 @@ test('hangs', async () => {
   await new Promise((resolve) => setTimeout(resolve, 1_000_000));
 });
 `;
+const FILES = {
+  'mixed.test.mjs': MIXED,
+  'broken.test.mjs': 'this is no program',
+  'hanging.test.mjs': HANGING,
+  'ending.test.mjs': "import { test } from 'node:test'; test('ends', () => process.kill(process.pid, 'SIGKILL'));",
+  'last.test.mjs': "import { test } from 'node:test'; test('is run', () => {});",
+};
 let folder: string;
 let result: SuiteResult;
 let output: string;
@@ -43,12 +53,11 @@ const path = (name: string) => join(folder, name);
 
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'aenv-runner-'));
-  await writeFile(path('mixed.test.mjs'), MIXED);
-  await writeFile(path('hanging.test.mjs'), HANGING);
+  for (const [name, text] of Object.entries(FILES)) await writeFile(path(name), text);
   const suite = {
     name: 'planted',
-    files: [path('mixed.test.mjs'), path('hanging.test.mjs')],
-    ...{ concurrency: 1, filesAtOnce: 24, bootsVms: false, timeoutMs: 3_000 },
+    files: Object.keys(FILES).map(path),
+    ...{ concurrency: 1, shareProcesses: true, bootsVms: false, timeoutMs: 2_000 },
   };
   const main = `
     const { runSuite } = await import(${JSON.stringify(pathToFileURL(resolve('tools/test/run-suite.ts')).href)});
@@ -63,7 +72,7 @@ before(async () => {
 after(() => rm(folder, { recursive: true, force: true }));
 
 test('what passes, fails late or is skipped is put down to its test and file', () => {
-  assert.deepEqual([result.passed, result.skipped], [3, 1], output);
+  assert.deepEqual([result.passed, result.skipped], [4, 1], output);
   assert.deepEqual(
     result.failures.slice(0, 2).map((failure) => failure.replace(/^.*\.mjs /, '')),
     ['a throw that nobody catches: thrown late', 'a rejection that nobody catches: rejected late'],
@@ -74,9 +83,16 @@ test('what passes, fails late or is skipped is put down to its test and file', (
 });
 
 test('a file that hangs is named, and ends with all that it has started', async () => {
-  const told = result.failures.find((failure) => failure.includes('did not end within 6 s'));
+  const told = result.failures.find((failure) => failure.includes('did not end within 2 s'));
   assert.ok(told?.startsWith(path('hanging.test.mjs')), JSON.stringify(result.failures));
   const pids = (await readFile(path('pids'), 'utf8')).split(' ').map(Number);
   assert.equal(pids.length, 3);
   for (const pid of pids) assert.equal(await identify(pid), undefined, `process ${pid} is gone`);
+});
+
+test('a file that cannot be loaded, and one that ends its process, are named, and those after them are run', () => {
+  const about = (name: string) => result.failures.filter((failure) => failure.includes(path(name)));
+  assert.match(about('broken.test.mjs').join(), /Unexpected identifier/, result.failures.join('\n'));
+  assert.match(about('ending.test.mjs').join(), /did not come to its end/);
+  assert.match(output, /✔ is run/);
 });

@@ -1,23 +1,45 @@
 /**
- * Runs several test files in this process, each as a suite that bears its name: a process for each costs more than most of
- * the tests do. What a file does to its process, others see; those that cannot share one say so in their name (suites.ts).
- * With AENV_TEST_COSTS, a file, each one adds a line to it: ms of the processor of this process and of its children.
+ * Runs test files in this process, each as a suite that bears its name: a process for each costs more than most of the
+ * tests do. Several of these share a list; each takes the next file of it that none has taken. What a file does to its
+ * process, others see. With AENV_TEST_COSTS, a file, each one adds a line to it: ms of the processor of this process and of
+ * its children.
  *
- * Arguments: the test files.
+ * Arguments: an empty folder for what is taken, and the test files.
  */
 import './test-context.ts';
-import { appendFileSync, readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { appendFileSync, closeSync, openSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 
 // Only now: node:test is to find what test-context.ts has changed.
 const { after, suite } = await import('node:test');
 const costs = process.env.AENV_TEST_COSTS;
+const [folder = '', ...files] = process.argv.slice(2);
 let before = used();
 
-for (const file of process.argv.slice(2)) {
-  suite(file, async () => {
-    if (costs !== undefined) after(() => tellCosts(costs, file));
-    await import(resolve(file));
+for (const [at, file] of files.entries()) if (take(at)) await runFile(file);
+
+function take(at: number): boolean {
+  try {
+    closeSync(openSync(join(folder, String(at)), 'wx'));
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+/** Until its tests have ended, or cannot be loaded. */
+function runFile(file: string): Promise<void> {
+  return new Promise((ended) => {
+    suite(file, async () => {
+      // First, since a hook of the file that fails would be the last one.
+      after(() => ended());
+      await import(resolve(file)).catch((error: unknown) => {
+        ended();
+        throw error;
+      });
+      if (costs !== undefined) after(() => tellCosts(costs, file));
+    });
   });
 }
 

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
@@ -19,54 +21,78 @@ const BATCH = join(import.meta.dirname, 'batch.ts');
 /** Processes that are told to end may take so many ms until they have. */
 const END_MS = 5_000;
 
+interface Counts {
+  passed: number;
+  skipped: number;
+  readonly failures: string[];
+  readonly skips: string[];
+}
+
 /**
  * Runs the files of a suite, so many at a time as it says, and counts their tests. What a process printed is shown when it
  * ends, unless it is the only one.
  */
 export async function runSuite(suite: Suite): Promise<SuiteResult> {
   const start = performance.now();
-  const counts = { passed: 0, skipped: 0, failures: [] as string[], skips: [] as string[] };
-  const batches = batchesOf(suite);
-  const work = async () => {
-    for (let files = batches.shift(); files !== undefined; files = batches.shift())
-      await runFiles(files, suite, counts);
-  };
-  await Promise.all(Array.from({ length: suite.concurrency }, work));
+  const counts: Counts = { passed: 0, skipped: 0, failures: [], skips: [] };
+  const workers = (work: () => Promise<void>) => Promise.all(Array.from({ length: suite.concurrency }, work));
+  if (suite.shareProcesses) {
+    const taken = await mkdtemp(join(tmpdir(), 'aenv-test-taken-'));
+    const missing = new Set(suite.files);
+    const left = async () => suite.files.length - (await readdir(taken)).length;
+    await workers(async () => {
+      // Another process goes on where one ended too early, unless none gets anywhere.
+      for (let before = Infinity, now = await left(); now > 0 && now < before; before = now, now = await left()) {
+        await runProcess([BATCH], [taken, ...suite.files], missing, suite, counts);
+      }
+    });
+    for (const file of missing) counts.failures.push(`${file} did not come to its end`);
+    await rm(taken, { recursive: true });
+  } else {
+    const files = [...suite.files];
+    await workers(async () => {
+      for (let file = files.shift(); file !== undefined; file = files.shift()) {
+        await runProcess([file], [], new Set(), suite, counts);
+      }
+    });
+  }
   const seconds = (performance.now() - start) / 1000;
   return { name: suite.name, failed: counts.failures.length, seconds, ...counts };
 }
 
-/** Neighbours go into different batches: those of one folder are often equally slow. */
-function batchesOf({ files, filesAtOnce }: Suite): string[][] {
-  const batches = Array.from({ length: Math.ceil(files.length / filesAtOnce) }, (): string[] => []);
-  for (const [at, file] of files.entries()) batches[at % batches.length]?.push(file);
-  return batches;
-}
-
-async function runFiles(
+/** @param missing files that the process may run as suites of their names; those that end are taken out */
+async function runProcess(
   files: readonly string[],
+  argv: readonly string[],
+  missing: Set<string>,
   suite: Suite,
-  counts: { passed: number; skipped: number; failures: string[]; skips: string[] },
+  counts: Counts,
 ): Promise<void> {
-  const alone = files.length === 1;
-  const limitMs = suite.timeoutMs * files.length;
   using processes = new TestProcesses(randomUUID());
   // The types do not know `env` of this version.
   const options = {
-    files: alone ? [...files] : [BATCH],
-    argv: alone ? [] : [...files],
+    files: [...files],
+    argv: [...argv],
+    execArgv: [...(suite.execArgv ?? [])],
     concurrency: 1,
     env: { ...process.env, ...suite.env, [MARK]: processes.mark },
   };
   const stream = run(options);
   // A signal, or the runner's own `timeout`, would leave running what the file has started.
   let ending: Promise<string[]> | undefined;
-  const timer = setTimeout(() => {
+  const limit = setTimeout(() => {
     ending = processes.end();
-  }, limitMs);
-  const unfinished = new Set(files);
+  }, suite.timeoutMs);
+  /** those that this process has begun, the last one may be going on */
+  let begun = files;
+  stream.on('test:enqueue', ({ name }) => {
+    if (missing.has(name)) begun = begun[0] === BATCH ? [name] : [...begun, name];
+  });
+  const fileEnds = (name: string) => {
+    if (missing.delete(name)) limit.refresh();
+  };
   stream.on('test:pass', (event) => {
-    if (event.details.type === 'suite') return unfinished.delete(event.name);
+    if (event.details.type === 'suite') return fileEnds(event.name);
     if (event.skip === undefined || event.skip === false) counts.passed++;
     else {
       counts.skipped++;
@@ -74,23 +100,29 @@ async function runFiles(
     }
   });
   stream.on('test:fail', (event) => {
-    if (event.details.type === 'suite') unfinished.delete(event.name);
-    else counts.failures.push(`${event.file ?? ''} ${event.name}: ${reasonOf(event.details.error)}`);
+    if (event.details.type === 'suite') fileEnds(event.name);
+    // Of a suite it may be its own failure, as that of a hook, or that of a test, which is counted already.
+    const { error } = event.details;
+    if (!('failureType' in error) || error.failureType !== 'subtestsFailed')
+      counts.failures.push(`${event.file ?? ''} ${event.name}: ${reasonOf(error)}`);
   });
   const reported: string[] = [];
   for await (const text of stream.compose(new spec())) {
     if (suite.concurrency === 1) process.stdout.write(String(text));
     else reported.push(String(text));
   }
-  clearTimeout(timer);
+  clearTimeout(limit);
   if (ending !== undefined) {
-    // Files of a batch run one after the other. When all have ended, one of them keeps the process alive.
-    const [hanging] = unfinished.size === 0 ? [files.join(', ')] : unfinished;
-    counts.failures.push(`${hanging} did not end within ${limitMs / 1000} s; ended: ${(await ending).join(', ')}`);
+    const last = begun.at(-1) ?? '';
+    // When all files have ended, one of them keeps the process alive.
+    const hanging = missing.delete(last) ? last : begun.join(', ');
+    counts.failures.push(
+      `${hanging} did not end within ${suite.timeoutMs / 1000} s; ended: ${(await ending).join(', ')}`,
+    );
   }
   for (const text of reported) process.stdout.write(text);
   if ((await processes.left(END_MS)).length > 0) {
-    console.log(`${files.join(', ')} left running, and now ended: ${(await processes.end()).join(', ')}`);
+    console.log(`${begun.join(', ')} left running, and now ended: ${(await processes.end()).join(', ')}`);
   }
 }
 

@@ -12,6 +12,11 @@ import { requestBytes, writeBytes } from './testing/wire.ts';
 const SOAK = process.env.AENV_SOAK === '1';
 const MIB = 1024 * 1024;
 
+async function untilUsed({ budget }: { budget: { used: number } }, is: (bytes: number) => boolean): Promise<void> {
+  const deadline = Date.now() + 10_000;
+  for (; !is(budget.used); await delay(5)) assert.ok(Date.now() < deadline, `${budget.used} bytes are in use`);
+}
+
 test('a client that asks and does not listen is read no further, and frees everything when it goes', async (t) => {
   // Two of its requests and what each costs beside its data.
   const inFlightBytes = 2 * (MIB + 64);
@@ -21,7 +26,8 @@ test('a client that asks and does not listen is read no further, and frees every
   client.socket.pause();
   const request = requestBytes({ type: COMMAND.read, length: MIB });
   for (let count = 0; count < 200; count++) client.socket.write(request);
-  await delay(100);
+  await untilUsed(exported, (used) => used === inFlightBytes);
+  await delay(50);
   assert.equal(exported.budget.used, inFlightBytes);
   await using other = await NbdClient.connect(path);
   const waiting = other.read(0, 4096);
@@ -29,8 +35,7 @@ test('a client that asks and does not listen is read no further, and frees every
   client.socket.destroy();
   assert.equal((await waiting).length, 4096);
   await client.closed;
-  await delay(20);
-  assert.equal(exported.budget.used, 0);
+  await untilUsed(exported, (used) => used === 0);
 });
 
 test('a client that sends half of its writes holds no more than the budget, and lets go of it', async (t) => {
@@ -40,12 +45,12 @@ test('a client that sends half of its writes holds no more than the budget, and 
     socket.write(requestBytes({ type: COMMAND.write, length: 900_000 }).subarray(0, 28));
     socket.write(Buffer.alloc(1000));
   }
+  await untilUsed(exported, (used) => used > 0);
   await delay(50);
   assert.ok(exported.budget.used <= MIB && exported.budget.used > 0);
   for (const { socket } of clients) socket.destroy();
   await Promise.all(clients.map(({ closed }) => closed));
-  await delay(20);
-  assert.equal(exported.budget.used, 0);
+  await untilUsed(exported, (used) => used === 0);
 });
 
 test('bytes of one client never become those of another, wherever their requests are cut', async (t) => {

@@ -2,6 +2,8 @@ import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 
 /** A random number in [0, 1). */
 export type Random = () => number;
@@ -45,7 +47,7 @@ export interface FuzzOptions {
   readonly times: number;
   /** seeds that have found something once: they are tried first, every time */
   readonly kept?: readonly number[];
-  /** bytes of memory that no input may cost, beyond what there was */
+  /** bytes of memory that no input may take, and all of them together may hold, beyond what there was */
   readonly memory: number;
   /** tries the input of a seed; what it throws is a finding */
   readonly attempt: (seed: number) => Promise<void>;
@@ -55,6 +57,19 @@ const SOAK_MS = 60_000;
 /** Inputs between two looks at the memory. */
 const LOOK_EVERY = 100;
 
+/** Garbage included. What the process has of the kernel says less: the allocator gives nothing back in the suites. */
+function takenBytes(): number {
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+function heldBytes(): number {
+  // Contexts that are made after the flag have the collector.
+  setFlagsFromString('--expose-gc');
+  runInNewContext('gc()');
+  return takenBytes();
+}
+
 /** An input that never ends is known by the seed that is left in this file. */
 const TRAIL = join(tmpdir(), `aenv-fuzz-${process.pid}`);
 
@@ -63,19 +78,22 @@ export async function fuzz({ times, kept = [], memory, attempt }: FuzzOptions): 
   const soak = process.env.AENV_SOAK === '1';
   const end = Date.now() + SOAK_MS;
   const first = soak ? Date.now() : 1;
-  const before = process.memoryUsage().rss;
+  const before = heldBytes();
   const isDue = (done: number) => (soak ? Date.now() < end : done < times);
   const look = async (seed: number) => {
     // What an object of the heap holds outside of it goes in a turn of the event loop, which awaiting alone never is.
     await nextTurn();
-    const used = process.memoryUsage().rss - before;
-    if (used > memory) throw new Error(`${used} bytes of memory after the input of seed ${seed}`);
+    const held = heldBytes() - before;
+    if (held > memory) throw new Error(`${held} bytes of memory are held after the input of seed ${seed}`);
   };
   const trail = soak ? openSync(TRAIL, 'w') : undefined;
   const tryOne = async (seed: number) => {
     if (trail !== undefined) writeSync(trail, `${seed}\n`, 0);
+    const start = takenBytes();
     try {
       await attempt(seed);
+      const taken = takenBytes() - start;
+      if (taken > memory) throw new Error(`it took ${taken} bytes of memory`);
     } catch (error) {
       throw new Error(`the input of seed ${seed}, which belongs into the list of kept ones`, { cause: error });
     }

@@ -55,7 +55,7 @@ test('a tree goes to another file system with everything that it has, and back',
      truncate -s 40M sparse; printf end >> sparse
      chown -h 65534:12345 a/one a/b dangling; touch -d '2001-02-03 04:05:06.123456789' a/one a/b a; touch -h -d '1999-01-01' dangling
      chmod 4751 a/one
-     python3 -c 'import os; os.setxattr("a/one", "user.e2b.tag", b"v"); os.setxattr("a", "user.e2b.dir", b"w")'`,
+     /usr/bin/python3 -ISc 'import os; os.setxattr("a/one", "user.e2b.tag", b"v"); os.setxattr("a", "user.e2b.dir", b"w")'`,
     tree,
   );
   const before = describe(tree);

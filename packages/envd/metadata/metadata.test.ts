@@ -35,7 +35,7 @@ const stat = async (path: string) => {
   return (body.entry as { metadata?: object }).metadata;
 };
 const python = (code: string, ...args: string[]) =>
-  execFileSync('python3', ['-c', `import os, sys\n${code}`, ...args], { encoding: 'utf8' }).trim();
+  execFileSync('/usr/bin/python3', ['-ISc', `import os, sys\n${code}`, ...args], { encoding: 'utf8' }).trim();
 
 test('metadata comes back from everything that describes the file, and is in attributes of the file', async () => {
   const path = join(dir, 'f');

@@ -4,17 +4,16 @@ import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { run } from '@aenv/platform/process/run.ts';
-import { AssetCache } from '../cache/asset-cache.ts';
 import type { GuestFile } from '../contract.ts';
 import { measureTscKhz } from '../kernel-args.ts';
-import { buildNative } from './build.ts';
+import { nativeForTests } from '../testing/native.ts';
 
 let dir: string;
 let native: GuestFile;
 
 before(async () => {
   dir = await mkdtemp(join(tmpdir(), 'guest-native-'));
-  native = await buildNative({ cache: new AssetCache(dir), toolchain: 'of this test' });
+  native = await nativeForTests(dir);
 });
 after(() => rm(dir, { recursive: true, force: true }));
 

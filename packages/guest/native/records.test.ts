@@ -5,8 +5,7 @@ import { chmod, chown, lstat, mkdtemp, rename, rm, stat, symlink, writeFile } fr
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { childEvent } from '@aenv/platform/testing/child-event.ts';
-import { AssetCache } from '../cache/asset-cache.ts';
-import { buildNative } from './build.ts';
+import { nativeForTests } from '../testing/native.ts';
 
 // inotify(7)
 const IN_CREATE = 0x100;
@@ -20,9 +19,7 @@ let native: string;
 before(async () => {
   // Not every tmpfs has attributes of users; the folder of this file is on a real disk.
   dir = await mkdtemp(join(import.meta.dirname, '.records-test-'));
-  // The suites have built it from the same sources; applets.test.ts builds it anew.
-  native =
-    process.env.AENV_NATIVE ?? (await buildNative({ cache: new AssetCache(dir), toolchain: 'of this test' })).path;
+  native = (await nativeForTests(dir)).path;
 });
 after(() => rm(dir, { recursive: true, force: true }));
 
@@ -65,7 +62,7 @@ function applet(name: string) {
 }
 
 const python = (code: string, ...args: string[]) =>
-  execFileSync('python3', ['-c', `import os, sys\n${code}`, ...args], { encoding: 'utf8' }).trim();
+  execFileSync('/usr/bin/python3', ['-ISc', `import os, sys\n${code}`, ...args], { encoding: 'utf8' }).trim();
 
 test('attributes are set and read; those that are not metadata, and those with a NUL, are not shown', async () => {
   const file = join(dir, 'a\nb');

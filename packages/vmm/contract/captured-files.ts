@@ -3,9 +3,14 @@ import { createReadStream } from 'node:fs';
 import { chmod, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type CaptureTarget, type MemorySink, type MicroVm, PAGE_SIZE, type VmImage } from './micro-vm.ts';
-
-const MEMORY = 128 * 1024 * 1024;
+import {
+  type CaptureTarget,
+  type MemorySink,
+  type MicroVm,
+  PAGE_SIZE,
+  type VmImage,
+  type VmShape,
+} from './micro-vm.ts';
 
 type Change = { readonly offset: number; readonly bytes: Buffer } | { readonly offset: number; readonly zeros: number };
 
@@ -23,8 +28,8 @@ export class CapturedFiles implements AsyncDisposable {
     this.#digest = digest;
   }
 
-  /** Captures a paused VM of 128 MiB. */
-  static async of(vm: MicroVm): Promise<CapturedFiles> {
+  /** Captures a paused VM. */
+  static async of(vm: MicroVm, { memoryMb }: VmShape): Promise<CapturedFiles> {
     const folder = await mkdtemp(join(tmpdir(), 'capture-'));
     // The VM's user reads the base.
     await chmod(folder, 0o711);
@@ -37,7 +42,7 @@ export class CapturedFiles implements AsyncDisposable {
         zero: (offset, length) => void changes.push({ offset, zeros: length }),
       },
     });
-    await writeBase(image.memoryBase, changes);
+    await writeBase(image.memoryBase, memoryMb, changes);
     return new CapturedFiles(folder, image, changes, await digestOf(image.memoryBase));
   }
 
@@ -72,9 +77,9 @@ export class CapturedFiles implements AsyncDisposable {
   }
 }
 
-async function writeBase(path: string, changes: readonly Change[]): Promise<void> {
+async function writeBase(path: string, memoryMb: number, changes: readonly Change[]): Promise<void> {
   await using file = await open(path, 'wx', 0o444);
-  await file.truncate(MEMORY);
+  await file.truncate(memoryMb * 1024 * 1024);
   for (const change of changes) {
     if ('bytes' in change) await file.write(change.bytes, 0, change.bytes.length, change.offset);
   }

@@ -157,10 +157,10 @@ export const CONTRACT: readonly ContractCheck[] = [
   {
     name: 'a captured VM runs on, and is continued elsewhere as often as one likes, standing still until it is resumed',
     async run(harness) {
-      const { driver, vm, connection } = await bootAndDial(harness);
+      const { driver, spec: booted, vm, connection } = await bootAndDial(harness);
       await assert.rejects(vm.capture(await CapturedFiles.target(vm)), { code: 'capture_failed' }, 'while it runs');
       await vm.pause();
-      await using files = await CapturedFiles.of(vm);
+      await using files = await CapturedFiles.of(vm, booted);
       assert.equal(vm.state, 'paused');
       await vm.resume();
       assert.equal(await connection.asksAnew(harness.patience.boot), true, 'no answer after the capture');
@@ -183,10 +183,10 @@ export const CONTRACT: readonly ContractCheck[] = [
   {
     name: 'what a continued VM captures are the pages that it changed, which lead to it with the same base',
     async run(harness) {
-      const { driver, vm, connection } = await bootAndDial(harness);
+      const { driver, spec: booted, vm, connection } = await bootAndDial(harness);
       await connection.close();
       await vm.pause();
-      await using files = await CapturedFiles.of(vm);
+      await using files = await CapturedFiles.of(vm, booted);
       await vm.stop();
       const spec = await harness.makeSpec();
       const first = await driver.restore(spec, files.image);
@@ -195,7 +195,7 @@ export const CONTRACT: readonly ContractCheck[] = [
       assert.equal(await other.asksAnew(harness.patience.boot), true);
       await first.pause();
       const [atMost, exactly] = [await first.privateBytes(), await first.changedBytes()];
-      await using changed = await CapturedFiles.of(first);
+      await using changed = await CapturedFiles.of(first, spec);
       assert.ok(changed.pages * PAGE_SIZE <= atMost, `${changed.pages} pages, and ${atMost} bytes were foretold`);
       assert.equal(changed.pages * PAGE_SIZE, exactly);
       await first.stop();
@@ -218,10 +218,10 @@ export const CONTRACT: readonly ContractCheck[] = [
   {
     name: 'an image with damaged parts or of another size is refused, and nothing is left',
     async run(harness) {
-      const { driver, vm, connection } = await bootAndDial(harness);
+      const { driver, spec: booted, vm, connection } = await bootAndDial(harness);
       await connection.close();
       await vm.pause();
-      await using files = await CapturedFiles.of(vm);
+      await using files = await CapturedFiles.of(vm, booted);
       await vm.stop();
       const spec = await harness.makeSpec();
       const broken = [
