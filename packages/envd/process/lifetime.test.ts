@@ -41,7 +41,7 @@ suite('the life of a process', { concurrency: true }, () => {
   });
 
   test('the deadline also holds when the client has left', async () => {
-    const { frames, pid } = await begin('sleep 100', {}, { headers: { 'connect-timeout-ms': '1500' } });
+    const { frames, pid } = await begin('sleep 100', {}, { headers: { 'connect-timeout-ms': '3000' } });
     await frames.return(undefined);
     await delay(100);
     assert.equal(isAlive(pid), true);

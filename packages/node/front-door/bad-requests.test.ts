@@ -124,7 +124,7 @@ test('slow header lines and a trickling control body are answered with 408 and c
 });
 
 test('a control body that comes at a fair rate, and any upload into a sandbox, may take longer', async () => {
-  await using house = await House.open({ headersTimeoutMs: 200, controlBodyTimeoutMs: 100 }, (request, response) => {
+  await using house = await House.open({ headersTimeoutMs: 500, controlBodyTimeoutMs: 400 }, (request, response) => {
     request.pipe(response);
   });
   const guest = await house.serve('ia', (request, response) => void request.pipe(response));
@@ -134,7 +134,7 @@ test('a control body that comes at a fair rate, and any upload into a sandbox, m
   ] as const) {
     const outgoing = send(house.url, { agent: false, method: 'POST', headers });
     const answered = once(outgoing, 'response');
-    for (let i = 0; i < 8; i++) {
+    for (let i = 0; i < 12; i++) {
       outgoing.write('x'.repeat(size));
       await new Promise((resolve) => setTimeout(resolve, 60));
     }
@@ -142,7 +142,7 @@ test('a control body that comes at a fair rate, and any upload into a sandbox, m
     const [answer] = await answered;
     let length = 0;
     for await (const chunk of answer) length += chunk.length;
-    assert.equal(length, 8 * size);
+    assert.equal(length, 12 * size);
   }
 });
 
