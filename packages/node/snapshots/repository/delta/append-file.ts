@@ -1,3 +1,4 @@
+import { writeSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { setImmediate as breathe } from 'node:timers/promises';
 import { ioError } from '@aenv/block/blob/io-error.ts';
@@ -12,7 +13,8 @@ const PAGE = 4096;
 /**
  * A new file that is written behind: whoever appends waits only when all buffers are on their way. The memory that it goes
  * through can be there before: pages that the kernel has to find first cost more than to copy into them, several times as
- * much where this host is a guest itself.
+ * much where this host is a guest itself. What goes to such pages is only copied, so it is written at once: to hand it to a
+ * thread takes longer.
  */
 export class AppendFile {
   readonly path: string;
@@ -121,6 +123,11 @@ export class AppendFile {
     const buffer = this.#buffer;
     if (buffer === undefined) return;
     const bytes = buffer.subarray(0, this.#buffered);
+    if (this.#size <= this.#ahead) {
+      this.#writeNow(bytes, this.#size - bytes.length);
+      this.#buffered = 0;
+      return;
+    }
     const write = writeAt(this.handle, bytes, this.#size - bytes.length, this.path)
       .catch((error: unknown) => {
         this.#failure ??= error;
@@ -132,6 +139,15 @@ export class AppendFile {
     this.#writes.add(write);
     this.#buffer = undefined;
     this.#buffered = 0;
+  }
+
+  #writeNow(bytes: Uint8Array, position: number): void {
+    try {
+      for (let done = 0; done < bytes.length; )
+        done += writeSync(this.handle.fd, bytes, done, bytes.length - done, position + done);
+    } catch (error) {
+      this.#failure ??= ioError(error, this.path);
+    }
   }
 }
 
