@@ -8,6 +8,7 @@ import type { User } from '../users/users.ts';
 import { ControlChannel } from './control-channel.ts';
 import type { ExitStatus } from './exit-status.ts';
 import { launchError, spawnError } from './launch-error.ts';
+import { type Spawned, type StandBy, standByRequest } from './stand-by.ts';
 
 export interface TerminalSize {
   readonly cols: number;
@@ -25,6 +26,8 @@ export interface LaunchOptions {
   /** whether stdin is a pipe; otherwise it is /dev/null. A terminal always has input. */
   readonly stdin: boolean;
   readonly terminal?: TerminalSize;
+  /** where a process may wait to become this one; not for one with a terminal */
+  readonly standBy?: StandBy;
 }
 
 /** A program that runs: its exec has succeeded. */
@@ -45,32 +48,48 @@ export interface Launched {
  *   `invalid_request`, `internal`
  */
 export async function launch(options: LaunchOptions): Promise<Launched> {
-  const child = start(options);
-  const socket = child.stdio[3];
-  if (!(socket instanceof Socket)) throw new AenvError('internal', 'the native program has no control socket');
+  const { standBy, ...direct } = options;
+  const waiting = options.terminal === undefined ? standBy?.take() : undefined;
+  const { child, control: socket } = waiting ?? start(direct);
   const control = new ControlChannel(socket);
   const exited = exitOf(child);
   // Whoever launches sees a failure to start by the control channel; nobody else may be waiting for the exit then.
   exited.catch(() => {});
   try {
-    return await (options.terminal === undefined
-      ? attachPipes(child, control, exited, options)
-      : attachTerminal(child, control, exited, options));
+    if (options.terminal !== undefined) return await attachTerminal(child, control, exited, options);
+    if (waiting !== undefined) socket.write(requestOf(options));
+    const line = await control.next();
+    // Somebody has ended it while it waited; nothing of the program has run.
+    if (line === undefined && waiting !== undefined) {
+      control.close();
+      return await launch(direct);
+    }
+    return await attachPipes(child, control, line, exited, options);
   } catch (error) {
     control.close();
     throw error;
   }
 }
 
-function start(options: LaunchOptions): ChildProcess {
-  const { user, terminal } = options;
+function argvOf({ user, cwd, terminal, stdin, command, args }: LaunchOptions): string[] {
   const argv = ['spawn', '--uid', `${user.uid}`, '--gid', `${user.gid}`, '--groups', user.groups.join(',')];
-  argv.push('--cwd', options.cwd);
+  argv.push('--cwd', cwd);
   if (terminal !== undefined) argv.push('--pty', `${terminal.cols}x${terminal.rows}`);
-  else argv.push('--pipes', ...(options.stdin ? ['--stdin'] : []));
-  const plain = terminal === undefined ? 'ignore' : 'pipe';
+  else argv.push('--pipes', ...(stdin ? ['--stdin'] : []));
+  return [...argv, '--', command, ...args];
+}
+
+function requestOf(options: LaunchOptions): Buffer {
+  const request = standByRequest(argvOf(options), options.environment);
+  if (request === undefined) throw new AenvError('invalid_request', 'the command or an argument holds a NUL character');
+  return request;
+}
+
+function start(options: LaunchOptions): Spawned {
+  const plain = options.terminal === undefined ? 'ignore' : 'pipe';
+  let child: ChildProcess;
   try {
-    return spawn(options.native, [...argv, '--', options.command, ...options.args], {
+    child = spawn(options.native, argvOf(options), {
       stdio: [plain, plain, 'ignore', 'pipe'],
       env: options.environment,
       cwd: '/',
@@ -78,6 +97,9 @@ function start(options: LaunchOptions): ChildProcess {
   } catch (error) {
     throw spawnError(error);
   }
+  const control = child.stdio[3];
+  if (!(control instanceof Socket)) throw new AenvError('internal', 'the native program has no control socket');
+  return { child, control };
 }
 
 function exitOf(child: ChildProcess): Promise<ExitStatus> {
@@ -92,12 +114,12 @@ function exitOf(child: ChildProcess): Promise<ExitStatus> {
 async function attachPipes(
   child: ChildProcess,
   control: ControlChannel,
+  line: readonly string[] | undefined,
   exited: Promise<ExitStatus>,
   options: LaunchOptions,
 ): Promise<Launched> {
   const opened: Socket[] = [];
   try {
-    const line = await control.next();
     const pid = child.pid;
     if (line?.[0] !== 'pipes' || pid === undefined) throw await failure(line, exited, options);
     const [, input, output, errors] = line;

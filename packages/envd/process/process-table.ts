@@ -3,6 +3,7 @@ import { Journal } from './journal.ts';
 import { type LaunchOptions, launch } from './launch.ts';
 import { DEFAULT_OUTPUT_LIMITS, type OutputLimits } from './output.ts';
 import { type ProcessIdentity, RunningProcess } from './running-process.ts';
+import type { StandBy } from './stand-by.ts';
 
 /** How a client names a process. */
 export type Selector = { readonly pid: number } | { readonly tag: string };
@@ -23,9 +24,17 @@ export class ProcessTable {
   readonly #running = new Map<number, RunningProcess>();
   readonly #ended = new Map<number, RunningProcess>();
   readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #standBy: StandBy | undefined;
 
-  constructor(options: ProcessTableOptions = DEFAULT_PROCESS_TABLE) {
+  /** @param standBy where a process may wait to become the next one */
+  constructor(options: ProcessTableOptions = DEFAULT_PROCESS_TABLE, standBy?: StandBy) {
     this.#options = options;
+    this.#standBy = standBy;
+  }
+
+  /** Has what the next start needs ready. */
+  warmUp(): void {
+    this.#standBy?.refill();
   }
 
   /** Those that run, in the order of their start. */
@@ -34,8 +43,9 @@ export class ProcessTable {
   }
 
   /** Starts a process; see `launch` for what it throws. */
-  async start(options: LaunchOptions, identity: ProcessIdentity): Promise<RunningProcess> {
-    const launched = await launch(options);
+  async start(options: Omit<LaunchOptions, 'standBy'>, identity: ProcessIdentity): Promise<RunningProcess> {
+    const standBy = this.#standBy;
+    const launched = await launch(standBy === undefined ? options : { ...options, standBy });
     const running = new RunningProcess(launched, identity, this.#options.output);
     // The kernel gives numbers out again: what has ended under this one is history.
     this.#ended.delete(running.pid);
@@ -61,6 +71,7 @@ export class ProcessTable {
 
   /** Kills everything; for tests and for the end of envd. */
   async close(): Promise<void> {
+    this.#standBy?.close();
     const running = this.list();
     for (const process of running) {
       try {
@@ -77,6 +88,8 @@ export class ProcessTable {
     if (this.#running.get(process.pid) === process) this.#running.delete(process.pid);
     this.#ended.set(process.pid, process);
     this.journal.ended(process.pid, process.identity.config, process.report?.status ?? '');
+    // Whoever asked hears of the end first.
+    if (this.#standBy !== undefined) setImmediate(() => this.#standBy?.refill());
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
       if (this.#ended.get(process.pid) === process) this.#ended.delete(process.pid);

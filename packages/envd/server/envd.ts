@@ -6,6 +6,7 @@ import { StateStore } from '../guest-state/state.ts';
 import { serveTunnel } from '../guest-state/tunnel.ts';
 import { Attributes } from '../metadata/attributes.ts';
 import { ProcessTable } from '../process/process-table.ts';
+import { StandBy } from '../process/stand-by.ts';
 import type { RpcServer } from '../rpc/server.ts';
 import { MetricsSource } from '../system/metrics.ts';
 import { Accounts } from '../users/accounts.ts';
@@ -31,7 +32,7 @@ const KEEP_ALIVE_MS = 650_000;
 export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   const state = new StateStore(options.stateFile);
   const users = new Users(new Accounts(options.etc), () => state.current.defaultUser);
-  const processes = new ProcessTable(options.processes);
+  const processes = new ProcessTable(options.processes, new StandBy(options.native));
   const attributes = new Attributes(options.native);
   const watchers = new Watchers();
   const context: EnvdContext = { options, state, users, processes, attributes, watchers, log: options.log };
@@ -39,6 +40,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   const init = new InitHandler(state, options.system, options.log, async () => {
     attributes.warmUp();
     options.system.warmUp();
+    processes.warmUp();
     await rpc();
   });
   const server = createServer(

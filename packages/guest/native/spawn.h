@@ -22,6 +22,15 @@ struct program {
 	struct winsize size;
 };
 
+/* What a process that waits is told to be. */
+struct request {
+	int argc;
+	char **argv;
+	char **environment;
+};
+
+/* Waits for it. Returns 0, an error number, or -1 when the caller is gone. */
+int read_request(struct request *request);
 void report_error(int fd, const char *stage, int error);
 const char *become_user(const struct program *p);
 void exec_program(char **argv);

@@ -1,4 +1,4 @@
-import { randomBytes, randomInt } from 'node:crypto';
+import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789';
 
@@ -20,3 +20,9 @@ export const newSecret = (): string => randomBytes(32).toString('hex');
 
 /** Names a captured machine; never used again. */
 export const newCheckpointId = (): string => `c${randomName(20)}`;
+
+/** Entropy for a guest's kernel: 32 random bytes in base64. */
+export const newSeed = (): string => randomBytes(32).toString('base64');
+
+/** machine-id(5) of a guest. */
+export const newMachineId = (): string => randomUUID().replaceAll('-', '');

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { systemClock } from '@aenv/platform/clock/clock.ts';
 import { envdOverTcp, TIME_LATE_MS } from './envd-client.ts';
+import { GuestLine } from './request.ts';
 
 const BOOT_ID = '0c8f31a5-5d1c-4f0e-9d0e-2f6f0a4ce7a1';
 
@@ -47,6 +48,40 @@ test('stops waiting when the signal aborts, with its reason', async () => {
     await assert.rejects(client(port).waitHealthy(AbortSignal.timeout(50)), { name: 'TimeoutError' });
   } finally {
     server.closeAllConnections();
+    server.close();
+  }
+});
+
+test('calls on a line share a connection, also after one was broken, and it is closed with the line', async () => {
+  let calls = 0;
+  const ports: (number | undefined)[] = [];
+  const closed = Promise.withResolvers<void>();
+  let open = 0;
+  const { server, port } = await listen((request, response) => {
+    ports.push(request.socket.remotePort);
+    request.resume();
+    if (++calls === 2) request.socket.destroy();
+    else if (request.url === '/init') response.writeHead(204, { 'x-envd-version': '0.6.13' }).end();
+    else response.end('{"hooks":2}');
+  });
+  server.on('connection', (socket) => {
+    open++;
+    socket.once('close', () => --open === 0 && calls === 4 && closed.resolve());
+  });
+  const line = new GuestLine();
+  try {
+    const envd = envdOverTcp(systemClock)({ address: '127.0.0.1', port, line });
+    await envd.init({}, ['secret'], limit(5_000));
+    assert.equal(await envd.unfreeze('secret', 'fork', limit(5_000)), 2);
+    assert.equal(await envd.unfreeze('secret', 'fork', limit(5_000)), 2);
+    // The second call came on the first connection, which was broken; the third and the fourth share another one.
+    assert.deepEqual([ports.length, ports[1], ports[3]], [4, ports[0], ports[2]]);
+    assert.notEqual(ports[2], ports[0]);
+    assert.equal(open, 1);
+    line[Symbol.dispose]();
+    await closed.promise;
+  } finally {
+    line[Symbol.dispose]();
     server.close();
   }
 });

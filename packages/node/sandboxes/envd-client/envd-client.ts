@@ -15,7 +15,7 @@ import {
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import { frozenOf, hookCountOf, hookResultsOf, stepsOf } from './answers.ts';
-import { type EnvdAnswer, exchange } from './request.ts';
+import { type EnvdAnswer, exchange, type GuestLine } from './request.ts';
 
 /** envd of one incarnation, as the host speaks to it. */
 export interface EnvdClient {
@@ -72,6 +72,8 @@ export interface InitAnswer {
 export interface EnvdAddress {
   readonly address: string;
   readonly port: number;
+  /** that its calls share; absent: each has a connection of its own */
+  readonly line?: GuestLine;
 }
 
 export type ConnectEnvd = (address: EnvdAddress) => EnvdClient;
@@ -199,7 +201,7 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
 
   /** Asks until there is an answer; the call can be repeated. A secret that the guest does not know is left out then. */
   async function post(
-    { address, port }: EnvdAddress,
+    { address, port, line }: EnvdAddress,
     { path, body }: { readonly path: string; readonly body: () => object },
     secrets: readonly string[],
     signal: AbortSignal,
@@ -217,6 +219,7 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
           connectTimeoutMs: INIT_CONNECT_MS,
           timeoutMs: INIT_TIMEOUT_MS,
           signal,
+          agent: line?.agent,
         });
       } catch {
         await clock.sleep(INIT_RETRY_MS, signal);

@@ -13,6 +13,8 @@ export interface EnvdRequest {
   /** limit of the answer's body; 64 KiB when absent */
   readonly maxAnswerBytes?: number;
   readonly signal: AbortSignal;
+  /** whose connection it may use and leave open; absent: one of its own */
+  readonly agent?: Agent | undefined;
 }
 
 export interface EnvdAnswer {
@@ -25,8 +27,19 @@ export interface EnvdAnswer {
 const MAX_ANSWER = 64 * 1024;
 
 /**
- * One HTTP exchange with a guest on a socket of its own, closed afterwards: the next sandbox in the slot has the same
- * address, so no socket may outlive the exchange. The short handshake limit matters while a guest boots: a lost SYN is
+ * One connection to a guest, for calls that follow one another: a handshake and a new connection of its server take an
+ * emulated guest longer than a call. The next sandbox in the slot has the same address, so whoever opens it ends it.
+ */
+export class GuestLine implements Disposable {
+  readonly agent = new Agent({ keepAlive: true, maxSockets: 1 });
+
+  [Symbol.dispose](): void {
+    this.agent.destroy();
+  }
+}
+
+/**
+ * One HTTP exchange with a guest, on a socket of its own that is closed afterwards unless there is a line to it. The short handshake limit matters while a guest boots: a lost SYN is
  * sent again only after a second (tcp_syn_retries, ip-sysctl), a fresh socket sends one at once.
  * @throws Error of the socket, of the limits, or the signal's reason
  */
@@ -34,9 +47,9 @@ export function exchange(address: string, port: number, options: EnvdRequest): P
   const { promise, resolve, reject } = Promise.withResolvers<EnvdAnswer>();
   const { signal, maxAnswerBytes = MAX_ANSWER } = options;
   if (signal.aborted) return Promise.reject(signal.reason);
-  const agent = new Agent({ keepAlive: false, maxSockets: 1 });
+  const own = options.agent === undefined ? new Agent({ keepAlive: false, maxSockets: 1 }) : undefined;
   const call = request({
-    agent,
+    agent: options.agent ?? own,
     host: address,
     port,
     method: options.method,
@@ -62,22 +75,24 @@ export function exchange(address: string, port: number, options: EnvdRequest): P
     signal.removeEventListener('abort', onAbort);
     clearTimeout(connectTimer);
     clearTimeout(timer);
-    agent.destroy();
+    own?.destroy();
     // A no-op after an answer; else whatever ended the socket has not been told yet.
     reject(new Error(`${address}:${port} closed the connection without an answer`));
   });
   call.on('error', fail);
+  const send = () => {
+    clearTimeout(connectTimer);
+    const body = encode(typeof options.body === 'function' ? options.body() : options.body);
+    if (body !== undefined) {
+      call.setHeader('content-length', body.length);
+      if (!call.hasHeader('content-type')) call.setHeader('content-type', 'application/json');
+    }
+    call.end(body);
+  };
   call.on('socket', (socket) => {
     socket.setNoDelay(true);
-    socket.once('connect', () => {
-      clearTimeout(connectTimer);
-      const body = encode(typeof options.body === 'function' ? options.body() : options.body);
-      if (body !== undefined) {
-        call.setHeader('content-length', body.length);
-        if (!call.hasHeader('content-type')) call.setHeader('content-type', 'application/json');
-      }
-      call.end(body);
-    });
+    if (socket.connecting) socket.once('connect', send);
+    else send();
   });
   call.on('response', (response) => {
     const chunks: Buffer[] = [];

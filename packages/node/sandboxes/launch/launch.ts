@@ -12,6 +12,7 @@ import type { BootParts, Checkpoints, OpenCheckpoint } from '../checkpoints/cont
 import type { DriveStart, MachineDrive } from '../drives/contract.ts';
 import { guestDrive } from '../drives/take-drives.ts';
 import type { ConnectEnvd, InitAnswer } from '../envd-client/envd-client.ts';
+import { GuestLine } from '../envd-client/request.ts';
 import type { GuestService, StartService } from '../guest-service/contract.ts';
 import { type RestoreLimits, restoreGuest } from '../restoring/restore-guest.ts';
 import { settle } from '../restoring/settle.ts';
@@ -212,7 +213,8 @@ async function goOn(
   const { stopwatch, signal, hostSecret, init } = request;
   request.onVmStarted({ slot, volume, drives, vm, boot });
   await recorded();
-  const envd = options.connectEnvd({ address: slot.hostAddress, port: ENVD_PORT });
+  using line = new GuestLine();
+  const envd = options.connectEnvd({ address: slot.hostAddress, port: ENVD_PORT, line });
   await vm.resume();
   const over = new AbortController();
   const restoring = restoreGuest(

@@ -75,7 +75,7 @@ test('a running sandbox is looked at soon, then at the interval, and no more whe
   assert.equal(observatory.samples(sandboxId), undefined);
 });
 
-test('looks give way to sandboxes that are started, for ten seconds', async (t) => {
+test('looks give way to sandboxes that are started, for ten seconds, the first one for thirty', async (t) => {
   let asked = 0;
   const { sandboxes, clock, observatory } = await house(t, async () => report({ cursor: `${asked++}` }));
   await sandboxes.create({ ...CREATE, timeoutSeconds: 3600 });
@@ -92,6 +92,11 @@ test('looks give way to sandboxes that are started, for ten seconds', async (t) 
   assert.equal(asked, 1);
   await clock.advance(2000);
   assert.equal(asked, 2);
+  const { sandboxId } = await sandboxes.create({ ...CREATE, timeoutSeconds: 3600 });
+  await clock.advance(29_000);
+  assert.equal(observatory.samples(sandboxId)?.length, 0);
+  await clock.advance(3000);
+  assert.equal(observatory.samples(sandboxId)?.length, 1);
 });
 
 test('a guest that answers late is not asked a second time meanwhile, and one that fails is asked again', async (t) => {

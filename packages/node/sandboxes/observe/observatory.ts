@@ -33,9 +33,10 @@ const CONCURRENT_LOOKS = 8;
 /** The first look comes soon, but after what a client does first. */
 const FIRST_LOOK_MS = 1_000;
 /**
- * How late a look may come while sandboxes are started. The first one takes an emulated guest a fifth of a second, and those
- * of sixteen forks would take the last ones as long as their own start.
+ * How late a look may come while sandboxes are started. The first one takes an emulated guest a quarter of a second, four
+ * times as long as later ones, and those of sixteen forks would take the last ones as long as their own start.
  */
+const FIRST_LATE_MS = 30_000;
 const LATE_MS = 10_000;
 /** Sandboxes that are over and whose logs can still be read. */
 const KEPT_LOGS = 100;
@@ -130,11 +131,12 @@ export class Observatory implements SandboxObserver, SandboxObservations {
     const { sampleMs, clock } = this.#options;
     const { signal } = running;
     let pauseMs = Math.min(FIRST_LOOK_MS, sampleMs);
+    let lateMs = FIRST_LATE_MS;
     let failed = false;
     while (!signal.aborted) {
       try {
         await clock.sleep(pauseMs, signal);
-        await this.#giveWay(signal);
+        await this.#giveWay(lateMs, signal);
         const report = await this.#gate.run(
           () => this.#options.askGuest(running.guest, running.cursor, signal),
           signal,
@@ -149,15 +151,16 @@ export class Observatory implements SandboxObserver, SandboxObservations {
         failed = true;
       }
       pauseMs = sampleMs;
+      lateMs = LATE_MS;
     }
   }
 
   /** What somebody waits for goes first. */
-  async #giveWay(signal: AbortSignal): Promise<void> {
+  async #giveWay(lateMs: number, signal: AbortSignal): Promise<void> {
     const none = this.#starts.none();
     if (none === undefined) return;
     const over = new AbortController();
-    const late = this.#options.clock.sleep(LATE_MS, AbortSignal.any([signal, over.signal]));
+    const late = this.#options.clock.sleep(lateMs, AbortSignal.any([signal, over.signal]));
     try {
       await Promise.race([none, late]);
     } finally {

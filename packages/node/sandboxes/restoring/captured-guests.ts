@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto';
 import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { ConnectEnvd } from '../envd-client/envd-client.ts';
+import { newSeed } from '../identity.ts';
 
 /** Guests around their capture. */
 export interface CapturedGuests {
@@ -55,8 +55,7 @@ export function createCapturedGuests(connect: ConnectEnvd, log: Logger): Capture
       const envd = envdOf(address);
       for (let round = 0; round < REHEARSALS; round++) {
         await envd.freeze(hostSecret, signal);
-        const seed = randomBytes(32).toString('base64');
-        await envd.init({ capture: true, event: 'create', seed, hostSecret }, [hostSecret], signal);
+        await envd.init({ capture: true, event: 'create', seed: newSeed(), hostSecret }, [hostSecret], signal);
         await envd.unfreeze(hostSecret, 'create', signal);
       }
     },

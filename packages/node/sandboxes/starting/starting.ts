@@ -1,4 +1,3 @@
-import { randomBytes, randomUUID } from 'node:crypto';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
@@ -8,6 +7,7 @@ import { toView } from '../../store/sandbox-record.ts';
 import type { Machine } from '../checkpoints/contract.ts';
 import type { SandboxView } from '../contract.ts';
 import { type LifecycleFaults, noLifecycleFaults } from '../faults.ts';
+import { newMachineId, newSeed } from '../identity.ts';
 import type { Launch, Launched, LaunchRequest } from '../launch/launch.ts';
 import { Stopwatch } from '../launch/phases.ts';
 import { Gate } from '../limits/gate.ts';
@@ -110,13 +110,13 @@ export class Starting {
     const { from, init, service, was } = request;
     const { record } = live;
     // Who goes on after a pause is who he was.
-    const machineId = was === 'resuming' ? {} : { machineId: randomUUID().replaceAll('-', '') };
+    const machineId = was === 'resuming' ? {} : { machineId: newMachineId() };
     const { cpuCount, memoryMb, diskSizeMb, hostSecret } = record;
     return this.#options.launch({
       ...{ from, stopwatch, cpuCount, memoryMb, diskSizeMb, hostSecret },
       sandboxId: live.id,
       internet: record.allowInternetAccess !== false,
-      init: { ...init, ...machineId, seed: randomBytes(32).toString('base64') },
+      init: { ...init, ...machineId, seed: newSeed() },
       ...(service === undefined ? {} : { service }),
       resources: live.resources,
       signal: live.startSignal,

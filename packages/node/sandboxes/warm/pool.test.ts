@@ -45,8 +45,12 @@ test('machines stand ready up to the high mark, are given away once, and more ar
   pool.want(KEY);
   await pass(5_000);
   assert.deepEqual(vms(), ['paused', 'paused']);
-  assert.equal(host.inits.length, 2);
-  assert.notEqual(host.inits[0]?.seed, host.inits[1]?.seed);
+  // Each is told who it is as a sandbox is, twice, by a name of its own, and entropy each time.
+  assert.equal(host.inits.length, 6);
+  assert.equal(new Set(host.inits.map(({ seed }) => seed)).size, 6);
+  const names = host.inits.map(({ capture, sandboxId }) => (capture === true ? 'captured' : sandboxId));
+  assert.equal(new Set(names).size, 3);
+  assert.deepEqual([names[0], names[1], names[4]], ['captured', names[2], names[5]]);
   const [first, second] = [pool.take(KEY), pool.take(KEY)];
   assert.ok(first !== undefined && second !== undefined && first !== second);
   assert.notEqual(first.secret, second.secret);
@@ -66,7 +70,16 @@ test('a machine in which nothing of a user runs does what clients do first, befo
   assert.deepEqual([used, vms()], [[], ['paused']]);
   pool.want({ ...KEY, checkpoint: 'other', quiet: true });
   await pass(3_000);
-  assert.deepEqual([used, vms()], [[['paused', 'running']], ['paused', 'paused']]);
+  assert.deepEqual(
+    [used, vms()],
+    [
+      [
+        ['paused', 'running'],
+        ['paused', 'running'],
+      ],
+      ['paused', 'paused'],
+    ],
+  );
   await pool.close();
 });
 

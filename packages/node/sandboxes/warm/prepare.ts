@@ -1,10 +1,10 @@
-import { randomBytes } from 'node:crypto';
+import type { InitRequest } from '@aenv/contracts/envd/host-api.ts';
 import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type { UseGuest } from '../../templates/machine/use-guest.ts';
 import type { Checkpoints } from '../checkpoints/contract.ts';
 import type { ConnectEnvd } from '../envd-client/envd-client.ts';
-import { newSecret, randomName } from '../identity.ts';
+import { newMachineId, newSecret, newSeed, randomName } from '../identity.ts';
 import type { RestoreVm } from '../launch/launch.ts';
 import { type PartsOptions, takeParts } from '../launch/parts.ts';
 import { Stopwatch } from '../launch/phases.ts';
@@ -19,11 +19,15 @@ export interface PrepareOptions extends PartsOptions {
 
 const ANSWER_MS = 30_000;
 
+/** After so many rounds a guest under emulation has nothing left to translate. */
+const ROUNDS = 2;
+
 /**
  * Continues a captured machine far enough that it answers within milliseconds later, and stops it again. It gets entropy
- * and a secret of its own, and no name; programs of the user stand still, as they were captured. Where there are none, it
- * also does what clients do first: an emulator translates code when it runs for the first time, and what is captured is not
- * translated. All steps of a restore come when it becomes a sandbox. Nothing is left when it throws.
+ * and a secret of its own, and goes through the steps of a restore, each with a name that nobody sees: an emulator
+ * translates code when it runs for the first time, and what is captured is not translated. Programs of the user stand still,
+ * as they were captured; where there are none, it also does what clients do first. All steps of a restore come once more
+ * when it becomes a sandbox. Nothing is left when it throws.
  * @returns undefined for a machine that cannot stand ready: one with attached drives
  */
 export async function prepareStanding(
@@ -47,18 +51,22 @@ export async function prepareStanding(
   const secret = newSecret();
   const envd = options.connectEnvd({ address: slot.hostAddress, port: ENVD_PORT });
   const limit = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]);
-  const init = {
-    capture: true,
-    event: 'create',
-    hostSecret: secret,
-    seed: randomBytes(32).toString('base64'),
-  } as const;
-  await envd.init(init, [checkpoint.hostSecret, secret], limit);
-  if (quiet) {
-    await envd.unfreeze(secret, 'create', limit);
-    await options.useGuest(slot.hostAddress, limit);
-    await envd.freeze(secret, limit);
+  const asCaptured = { capture: true, event: 'create', hostSecret: secret, seed: newSeed() } as const;
+  await envd.init(asCaptured, [checkpoint.hostSecret, secret], limit);
+  for (let round = 0; round < ROUNDS; round++) {
+    if (quiet) {
+      await envd.unfreeze(secret, 'create', limit);
+      await options.useGuest(slot.hostAddress, limit);
+      await envd.freeze(secret, limit);
+    }
+    await envd.init(asSomebody(sandboxId), [secret], limit);
   }
   await vm.pause();
   return { vm, slot, volume, drives, boot, secret, resources: resources.keep() };
+}
+
+/** What a sandbox is told when it is made, of one that is none yet. */
+function asSomebody(sandboxId: string): InitRequest {
+  const names = { sandboxId, templateId: sandboxId, hostname: sandboxId, machineId: newMachineId() };
+  return { event: 'create', accessToken: null, envVars: {}, seed: newSeed(), ...names };
 }

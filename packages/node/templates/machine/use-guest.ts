@@ -10,7 +10,12 @@ const ROUNDS = 2;
 
 /** What clients do first. A root file system without these files or programs answers with errors, which is as good. */
 const CALLS = [
-  start({ cmd: '/bin/sh', args: ['-c', 'true'] }),
+  start({ cmd: '/bin/sh', args: ['-c', 'echo ok'] }),
+  start(
+    { cmd: '/bin/sh', args: ['-c', 'echo ok'] },
+    {},
+    { authorization: `Basic ${Buffer.from('root:').toString('base64')}` },
+  ),
   start({ cmd: '/bin/true' }, { pty: { size: { cols: 80, rows: 24 } } }),
   unary('process.Process/List', {}),
   unary('filesystem.Filesystem/Stat', { path: '/tmp' }),
@@ -40,14 +45,14 @@ function unary(method: string, message: unknown) {
 }
 
 /** A call of the streaming kind, in the envelope of the Connect protocol: flags, length (big-endian), message. */
-function start(process: unknown, more: object = {}) {
+function start(process: unknown, more: object = {}, headers: Readonly<Record<string, string>> = {}) {
   const json = Buffer.from(JSON.stringify({ process, ...more }));
   const head = Buffer.alloc(5);
   head.writeUInt32BE(json.length, 1);
   return {
     method: 'POST',
     path: '/process.Process/Start',
-    headers: { 'content-type': 'application/connect+json', 'connect-protocol-version': '1' },
+    headers: { 'content-type': 'application/connect+json', 'connect-protocol-version': '1', ...headers },
     body: Buffer.concat([head, json]),
   } as const;
 }
