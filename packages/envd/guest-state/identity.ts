@@ -108,18 +108,24 @@ function isFile(path: string): boolean {
 function provideFile(path: string, text: string): void {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found?.isFile() === true) {
-    if (found.size !== Buffer.byteLength(text) || readFileSync(path, 'utf8') !== text) overwrite(path, text);
+    if (found.size !== Buffer.byteLength(text) || readFileSync(path, 'utf8') !== text) {
+      overwrite(path, text, found.size);
+    }
     return;
   }
   if (found !== undefined) unlinkSync(path);
   writeFileSync(path, text);
 }
 
-/** In its place: ext4 writes a file that is cut to nothing first to the disk at once (ext4(5), `auto_da_alloc`). */
-function overwrite(path: string, text: string): void {
+/**
+ * In its place: ext4 writes a file that is cut to nothing first to the disk at once (ext4(5), `auto_da_alloc`). A cut that
+ * changes nothing is a transaction all the same.
+ */
+function overwrite(path: string, text: string, size: number): void {
   const file = openSync(path, 'r+');
   try {
-    ftruncateSync(file, writeSync(file, text, 0));
+    const written = writeSync(file, text, 0);
+    if (written < size) ftruncateSync(file, written);
   } finally {
     closeSync(file);
   }

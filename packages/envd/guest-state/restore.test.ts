@@ -130,7 +130,9 @@ test('a machine-id is written where one is given, also to the copy of D-Bus; wha
     const read = () =>
       [join(paths.etc, 'machine-id'), join(root, 'machine-id')].map((path) => readFileSync(path, 'utf8'));
     assert.deepEqual(read(), [`${'a'.repeat(32)}\n`, `${'a'.repeat(32)}\n`]);
+    applyIdentity({ ...identity, hostname: 'a-longer-name' }, paths);
     applyIdentity(identity, paths);
+    assert.equal(readFileSync(join(paths.etc, 'hostname'), 'utf8'), 'one\n');
     assert.deepEqual(read(), [`${'a'.repeat(32)}\n`, `${'a'.repeat(32)}\n`]);
     rehearseIdentity(join(root, 'rehearsal'));
     assert.throws(() => readFileSync(join(root, 'rehearsal', 'hostname')), { code: 'ENOENT' });
