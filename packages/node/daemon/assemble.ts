@@ -51,6 +51,7 @@ import { Templates } from '../templates/service.ts';
 import { filesOfAssets, filesOfTemplate, layersOf, loadAssets } from './assets.ts';
 import { type Folders, foldersOf, makeFolders } from './folders.ts';
 import { openImages } from './image-templates.ts';
+import { partsOf } from './parts.ts';
 import { recoverHost, slotsOf } from './recovery.ts';
 import { createStartPoints, openSnapshots } from './snapshots.ts';
 import { openStorage } from './storage.ts';
@@ -90,10 +91,11 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const clock = systemClock;
   const folders = foldersOf(config);
   await using taken = new Rollback();
+  const part = partsOf(taken, log);
 
   await makeFolders(folders);
   const ledger = openLedger(config.home);
-  taken.add(() => ledger.close());
+  part('ledger', () => ledger.close());
   await claimRuntimeFolder(folders);
   taken.add(() => rm(stateFile(config.runtime), { force: true }));
   await forgetShutdownReport(config.runtime);
@@ -103,7 +105,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { cert, key } = config.tls;
   const certificate =
     cert === undefined || key === undefined ? undefined : await WatchedCertificate.open({ cert, key }, { log });
-  taken.add(() => certificate?.close());
+  part('certificate', () => certificate?.close());
 
   const building = new AbortController();
   const booted: string[] = [];
@@ -129,10 +131,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     await assets.catch(() => {});
   });
   const storage = await openStorage({ config, folders, version, log, metrics, signal });
-  taken.add(() => storage.close());
+  part('storage', () => storage.close());
   const { volumes } = storage;
   const repository = await openSnapshots(folders, volumes, clock, log);
-  taken.add(() => repository.close());
+  part('repository', () => repository.close());
   const running = await recoverHost({ config, folders, ledger, volumes, repository, log });
   const network = await createNetwork({
     runtimeDir: config.runtime,
@@ -144,10 +146,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     ...(config.network.cidr === undefined ? {} : { cidr: config.network.cidr }),
     ...{ clock, log, metrics },
   });
-  taken.add(() => network.close());
+  part('network', () => network.close());
   const { qemu, guest, base } = await assets;
   const vms = await prepareVms({ qemu, guest }, folders, config, log, signal);
-  taken.add(() => vms.driver.close());
+  part('virtual machines', () => vms.driver.close());
 
   const templates = new Templates({ ledger: ledger.templates, clock, namespace: TEAM });
   registerBuiltin({ ledger: ledger.templates, clock, log }, BASE, {
@@ -163,13 +165,13 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     prepare: (template) => startPoints.of(template),
     ...{ ledger: ledger.templates, uses, clock, log },
   });
-  taken.add(() => builds.close());
+  part('builds', () => builds.close());
   const { templates: images, drives } = await openImages({
     ...{ config, ledger, templates, builtin: builds, uses, clock, log },
     layerSources: storage.tellLayerSources,
   });
-  taken.add(() => images.close());
-  taken.add(() => drives.close());
+  part('images', () => images.close());
+  part('drives', () => drives.close());
   const serialLogs = new SerialLogs(folders.serial);
   const observatory = new Observatory({
     sampleMs: config.metrics.sampleSeconds * 1000,
@@ -178,7 +180,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     openConsole: (path) => new ConsoleTail(path),
     ...{ clock, log },
   });
-  taken.add(() => observatory.close());
+  part('observatory', () => observatory.close());
   const { bootAttempts, bootTimeoutMs } = config.vmm;
   const guests = createCapturedGuests(envdOverTcp(clock), log);
   const checkpoints = new NodeCheckpoints({
@@ -186,12 +188,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     space: new DiskSpace({ folder: folders.home, keepFreeBytes: config.storage.keepFreeBytes }),
     guests,
   });
-  taken.add(() => checkpoints.close());
+  part('checkpoints', () => checkpoints.close());
   const places = { driver: vms.driver, vmDir: folders.vms, serialLogs };
   const parts = { slots: network.pool, volumes, checkpoints, vmParts: vms.parts, boot: vms.boot };
   const restoring = { ...parts, restoreVm: createRestoreVm(places), connectEnvd: envdOverTcp(clock) };
   const warm = createWarmPool({ ...restoring, useGuest: useGuestOverTcp, config, serialLogs, clock, log, metrics });
-  taken.add(() => warm.close());
+  part('warm', () => warm.close());
   const launch = createLaunch({
     ...{ ...restoring, warm },
     bootVm: createBootVm({ ...places, attempts: bootAttempts, timeoutMs: bootTimeoutMs, log }),
@@ -202,7 +204,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const startPoints = createStartPoints({
     ...{ config, vms, launch, guests, volumes, repository, uses, faults, clock, log, signal: capturing },
   });
-  taken.add(() => startPoints.close());
+  part('captured machines', () => startPoints.close());
   const adopted = await adoptAll(
     {
       ...{ ledger: ledger.sandboxes, driver: vms.driver, volumes, checkpoints, clock, log },
@@ -237,11 +239,11 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   });
   const memoryBases = () => ledger.sandboxes.live().flatMap(({ vm }) => (vm === undefined ? [] : [vm.memoryBase]));
   const collector = collectSnapshots({ ...{ repository, memoryBases, intervalMs: COLLECT_MS, clock, log } });
-  taken.add(() => collector.close());
+  part('collector', () => collector.close());
   const stored = openStorageService({
     ...{ config, uses, ledger, startPoints, repository, memoryBases, clock, log },
   });
-  taken.add(() => stored.close());
+  part('storage service', () => stored.close());
   const api = createApi({
     observations: observatory,
     // It knows the builds of both kinds.
@@ -260,7 +262,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     ...{ clock, log, metrics },
   });
   // Together: requests that wait for a sandbox are answered because it ends.
-  taken.add(async () => {
+  part('sandboxes and front door', async () => {
     const [report] = await Promise.all([sandboxes.close(), frontDoor.close()]);
     await writeShutdownReport(config.runtime, report).catch((error: unknown) => {
       log.warn('what the shutdown did could not be written down', { error });
