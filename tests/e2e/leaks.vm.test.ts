@@ -10,7 +10,7 @@ import { difference, inventory } from '../harness/inventory.ts';
 import { until } from '../harness/until.ts';
 
 const SOAK = process.env.AENV_SOAK === '1';
-const CYCLES = SOAK ? 120 : 30;
+const CYCLES = SOAK ? 120 : 16;
 const AT_ONCE = 4;
 const READY_SLOTS = 3;
 /** Connections that clients keep open come and go; a leak of one in each cycle would be many more. */

@@ -6,6 +6,8 @@ export interface TortureImage {
 }
 
 const MIB = 2 ** 20;
+/** Names of the large folder: enough for a tree of many leaves. */
+const MANY = process.env.AENV_SOAK === '1' ? 20_000 : 6_000;
 const CAPABILITY = Buffer.from('0100000200200000000000000000000000000000', 'hex');
 /** user::rwx, user:1000:r--, group::r-x, mask::r-x, other::--- */
 const ACL = Buffer.from(
@@ -115,7 +117,7 @@ export const TORTURE: Readonly<Record<string, TortureImage>> = {
       [
         ROOT,
         folder('large'),
-        ...Array.from({ length: 20_000 }, (_, at) => file(`large/a name of some length, number ${at}`, '')),
+        ...Array.from({ length: MANY }, (_, at) => file(`large/a name of some length, number ${at}`, '')),
         folder('links'),
         file('links/0', 'shared'),
         ...Array.from({ length: 400 }, (_, at) => link(`links/${at + 1}`, 'links/0')),
@@ -126,7 +128,7 @@ export const TORTURE: Readonly<Record<string, TortureImage>> = {
       ],
       [
         folder('large'),
-        ...Array.from({ length: 5000 }, (_, at) => file(`large/.wh.a name of some length, number ${at * 3}`, '')),
+        ...Array.from({ length: MANY / 4 }, (_, at) => file(`large/.wh.a name of some length, number ${at * 3}`, '')),
         file('large/one more'),
       ],
     ],
