@@ -32,7 +32,8 @@ const LONG = [
   ...['client/restarts', 'repository/crash', 'code-interpreter/server', 'node/sandboxes/faults', 'edit/disk-files'],
   ...['images/pull/pull-image', 'lazy/served-on-demand', 'client/remote-layers', 'convert/convert', 'runner.test'],
   ...['convert/same-tree', 'vmm/restart', 'vmm/contract.vm'],
-  ...['e2e/code-interpreter', 'e2e/ports', 'e2e/warm', 'e2e/cold-start', 'e2e/cli', 'e2e/attached', 'e2e/faults'],
+  ...['e2e/code-interpreter', 'e2e/snapshots', 'e2e/cold-start', 'e2e/any-rootfs', 'e2e/fork', 'e2e/restore-contract'],
+  'e2e/processes',
 ];
 /** A process that ends with all that it has started is worse than one that takes long on a busy machine. */
 const FAST_MS = SOAK ? 600_000 : 120_000;
