@@ -44,6 +44,23 @@ export async function withDisk<T>({ path }: Pick<TestFile, 'path'>, use: (disk: 
 }
 
 /** What debugfs(8) says to a request. */
-export async function debugfs({ path }: TestFile, request: string): Promise<string> {
-  return (await run(['debugfs', '-R', request, path])).stdout;
+export async function debugfs(disk: TestFile, request: string): Promise<string> {
+  return (await debugfsAll(disk, [request]))[0] ?? '';
+}
+
+/** What debugfs(8) says to each request. One process answers all: to start one costs more than the answer. */
+export async function debugfsAll({ path }: TestFile, requests: readonly string[]): Promise<string[]> {
+  const { stdout } = await run(['debugfs', '-f', '-', path], { input: Buffer.from(`${requests.join('\n')}\n`) });
+  // It repeats each request.
+  const answers: string[] = [];
+  let at = 0;
+  for (const request of requests) {
+    const line = `debugfs: ${request}\n`;
+    const start = stdout.indexOf(line, at);
+    if (start < 0) throw new Error(`debugfs has not answered ${request}`);
+    if (at > 0) answers.push(stdout.slice(at, start));
+    at = start + line.length;
+  }
+  answers.push(stdout.slice(at));
+  return answers;
 }

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { damaged, fuzz, randomOf } from '@aenv/block/testing/fuzz.ts';
 import { prepareRoot } from '../../start-state/prepare.ts';
 import { fsck, type TestFile } from '../../testing/ext4.ts';
-import { debugfs, foreignDisk, withDisk, writeFiles } from '../../testing/foreign-disk.ts';
+import { debugfs, debugfsAll, foreignDisk, withDisk, writeFiles } from '../../testing/foreign-disk.ts';
 import { crc32c, START } from '../format/checksum.ts';
 import { DiskFiles } from './disk-files.ts';
 
@@ -57,17 +57,26 @@ for (const [kind, args] of Object.entries(KINDS)) {
     assert.deepEqual(await prepare(disk), { user: 'user', workdir: '/srv/app' });
     await fsck(disk.path);
     const read = (path: string) => debugfs(disk, `cat ${path}`);
-    assert.equal(await read('/etc/passwd'), `${PASSWD}user:x:1000:1000::/home/user:/bin/bash\n`);
-    assert.equal(await read('/etc/group'), 'root:x:0:\nuser:x:1000:\n');
-    assert.equal(await read('/etc/group-'), 'root:x:0:\n');
-    assert.match(await read('/etc/shadow'), /^root:\*:1:0:99999:7:::\nuser:\*:/);
-    assert.equal(await read('/home/user/.profile'), 'p'.repeat(5000));
-    assert.equal(await read('/home/user/deep/file'), 'deep');
-    assert.match(await read('/etc/sudoers.d/90-aenv-user'), /NOPASSWD/);
-    assert.match(await debugfs(disk, 'stat /home/user/far'), /Type: symlink[\s\S]*Size: 100/);
-    assert.match(await debugfs(disk, 'stat /usr/local/lib/python'), /Mode: {2}0777/);
-    assert.match(await debugfs(disk, 'stat /home/user'), /Mode: {2}0755[\s\S]*User: {2}1000 {3}Group: {2}1000/);
-    assert.match(await debugfs(disk, 'show_super_stats -h'), /volume name: {3}aenv-root/);
+    const [passwd, group, oldGroup, shadow, profile, deep, sudo, far, python, home, superblock] = await debugfsAll(
+      disk,
+      [
+        ...['/etc/passwd', '/etc/group', '/etc/group-', '/etc/shadow'].map((path) => `cat ${path}`),
+        ...['/home/user/.profile', '/home/user/deep/file', '/etc/sudoers.d/90-aenv-user'].map((path) => `cat ${path}`),
+        ...['/home/user/far', '/usr/local/lib/python', '/home/user'].map((path) => `stat ${path}`),
+        'show_super_stats -h',
+      ],
+    );
+    assert.equal(passwd, `${PASSWD}user:x:1000:1000::/home/user:/bin/bash\n`);
+    assert.equal(group, 'root:x:0:\nuser:x:1000:\n');
+    assert.equal(oldGroup, 'root:x:0:\n');
+    assert.match(shadow ?? '', /^root:\*:1:0:99999:7:::\nuser:\*:/);
+    assert.equal(profile, 'p'.repeat(5000));
+    assert.equal(deep, 'deep');
+    assert.match(sudo ?? '', /NOPASSWD/);
+    assert.match(far ?? '', /Type: symlink[\s\S]*Size: 100/);
+    assert.match(python ?? '', /Mode: {2}0777/);
+    assert.match(home ?? '', /Mode: {2}0755[\s\S]*User: {2}1000 {3}Group: {2}1000/);
+    assert.match(superblock ?? '', /volume name: {3}aenv-root/);
     // Once more changes nothing.
     assert.deepEqual(await prepare(disk), { user: 'user', workdir: '/srv/app' });
     await fsck(disk.path);
