@@ -1,6 +1,7 @@
 /**
- * `make bench`: sets the host up, makes the measurements one after the other, prints a table, and writes `latest.json`
- * when all were made. A missed goal is part of the result; only a measurement that could not be made is a failure.
+ * `make bench`: sets the host up, makes the measurements one after the other, prints a table, and writes `latest.json`; a
+ * run of some measurements replaces their rows there. A missed goal is part of the result; only a measurement that could not
+ * be made is a failure.
  *
  * Arguments, all optional: names of measurements; `--quick` for few samples; `--list`.
  */
@@ -11,7 +12,7 @@ import { type BenchHost, openHost } from './host/bench-host.ts';
 import { load } from './host/machine.ts';
 import type { Bench, Measurement, Row } from './measurement.ts';
 import { MEASUREMENTS } from './measurements.ts';
-import { writeReport } from './report/latest.ts';
+import { writeRun } from './report/latest.ts';
 import { table } from './report/table.ts';
 
 const LATEST = new URL('latest.json', import.meta.url).pathname;
@@ -79,13 +80,17 @@ async function measureAll(wanted: BenchArguments, host: BenchHost, end: AbortSig
   console.log(`\n${table(rows)}`);
   for (const failure of failures) console.error(`could not be measured: ${failure}`);
   if (failures.length > 0 || end.aborted) return 1;
-  if (chosen.length === MEASUREMENTS.length && !wanted.quick) {
-    const machine = { ...facts, load: { before, after: load() } };
-    await writeReport(LATEST, { measuredAt: new Date().toISOString(), machine, rows });
-    console.log('\nwritten to bench/latest.json');
-  } else {
-    console.log('\nnot written down: only a complete run is');
+  if (wanted.quick) {
+    console.log('\nnot written down: too few samples');
+    return 0;
   }
+  const complete = chosen.length === MEASUREMENTS.length;
+  const around = { before, after: load() };
+  const run = { measuredAt: new Date().toISOString(), load: around, machine: facts, complete, rows };
+  const written = await writeRun(LATEST, run);
+  console.log(
+    written ? '\nwritten to bench/latest.json' : '\nnot written down: the last complete run was on another machine',
+  );
   return 0;
 }
 

@@ -10,7 +10,7 @@ import type { Accelerator } from '@aenv/vmm/qemu/machine.ts';
 import { loadConfig } from '../../packages/node/config/load.ts';
 import { loadAssets } from '../../packages/node/daemon/assets.ts';
 import { buildPrograms, type GuestPrograms } from '../guest/programs.ts';
-import { machineFacts, type StaticFacts } from './machine.ts';
+import { type MachineFacts, machineFacts } from './machine.ts';
 
 /** What the product runs on here, and what the bench puts beside it. */
 export interface BenchHost {
@@ -22,7 +22,7 @@ export interface BenchHost {
   /** archive of the modules of the kernel, for an initramfs of one's own */
   readonly modules: string;
   readonly programs: GuestPrograms;
-  readonly facts: StaticFacts;
+  readonly facts: MachineFacts;
 }
 
 /** Finds everything in the caches, or builds it. The host must have been prepared. */

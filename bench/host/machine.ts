@@ -12,15 +12,11 @@ export interface MachineFacts {
   readonly accelerator: string;
   readonly guestKernel: string;
   readonly node: string;
-  /** averages over one minute, before and after the run: on a busy machine only ratios say anything */
-  readonly load: { readonly before: number; readonly after: number };
 }
-
-export type StaticFacts = Omit<MachineFacts, 'load'>;
 
 export async function machineFacts(
   vm: Pick<MachineFacts, 'qemu' | 'accelerator' | 'guestKernel'>,
-): Promise<StaticFacts> {
+): Promise<MachineFacts> {
   const cpuinfo = await readFile('/proc/cpuinfo', 'utf8').catch(() => '');
   return {
     cpu: /^model name\s*:\s*(.+)$/m.exec(cpuinfo)?.[1] ?? 'unknown',

@@ -58,6 +58,8 @@ after(async () => {
 for (const [victim, point] of CASES) {
   test(`${victim} is killed at ${point}: what was told holds, content is whole, nothing is left`, async () => {
     const { id, boot } = await ensureSubject();
+    // What fails here leaves it in a state that nobody knows; the next one gets another.
+    subject = undefined;
     const operation = point.slice(0, point.indexOf('.'));
     if (operation === 'resume') await ask('POST', `/sandboxes/${id}/pause`);
     await writeFile(join(faults, 'armed'), point);
@@ -77,13 +79,11 @@ for (const [victim, point] of CASES) {
       assert.equal(typeof answer.body.error_code, 'string', JSON.stringify(answer));
 
     const state = await stateOf(id);
-    if (victim !== 'vm' || WHOLE.test(point) || operation === 'create')
-      assert.ok(state === 'running' || state === 'paused', state);
+    if (victim !== 'vm' || WHOLE.test(point)) assert.ok(state === 'running' || state === 'paused', state);
     else assert.equal(state, undefined, 'its VM was killed');
     if (operation.startsWith('pause') && (answer?.ok || /\.(durable|row_paused|released)$/.test(point)))
       assert.equal(state, 'paused');
-    if (state === undefined) subject = undefined;
-    else {
+    if (state !== undefined) {
       const went = await contentOf(id);
       // Only a pause without memory boots it again.
       assert.equal(went === boot, state === 'running' || operation !== 'pause_disk');

@@ -9,8 +9,9 @@ import { TestDaemon } from '../harness/daemon.ts';
 import { until } from '../harness/until.ts';
 
 /**
- * Counts, holds a secret that it changes when it is told to, and talks to itself over a loopback connection. What it
- * tells of itself: pid, number, hash of the secret, whether the connection gives back what was sent.
+ * Counts, holds a secret that it changes when it is told to, keeps the last number in a file without a name and in ever
+ * other pages of its memory, and talks to itself over a loopback connection. What it tells of itself: pid, number, hash of
+ * the secret, whether all of that is whole.
  */
 const KEEPER = `
 import hashlib, os, socket, time
@@ -18,16 +19,28 @@ server = socket.create_server(('127.0.0.1', 0))
 out = socket.create_connection(server.getsockname())
 back, _ = server.accept()
 secret = os.urandom(1 << 20)
+held = open('/root/held', 'w+')
+os.unlink('/root/held')
+held.write('0')
+pages = bytearray(1 << 24)
 n = 0
+whole = True
 while True:
+    held.seek(0)
+    whole = whole and int(held.read()) == n and pages[n * 4096 % len(pages)] == n % 256
     n += 1
+    held.seek(0)
+    held.write('%08d' % n)
+    held.flush()
+    pages[n * 4096 % len(pages)] = n % 256
     if os.path.exists('/run/change'):
         secret = os.urandom(1 << 20)
         os.unlink('/run/change')
     out.sendall(b'%08d' % n)
-    echo = int(back.recv(8)) == n
+    echo = int(back.recv(8))
+    whole = whole and echo == n
     with open('/run/keeper.new', 'w') as f:
-        f.write(' '.join([str(os.getpid()), str(n), hashlib.sha256(secret).hexdigest(), str(echo)]))
+        f.write(' '.join([str(os.getpid()), str(n), hashlib.sha256(secret).hexdigest(), str(whole)]))
     os.rename('/run/keeper.new', '/run/keeper')
     time.sleep(0.2)
 `;
@@ -55,8 +68,8 @@ async function root(sandbox: Sandbox, command: string): Promise<string> {
 
 /** A change of the secret shows with the next number. */
 async function state(sandbox: Sandbox) {
-  const [pid = '', n = '', secret = '', echo = ''] = (await root(sandbox, 'cat /run/keeper')).split(' ');
-  return { pid, n: Number(n), secret, echo };
+  const [pid = '', n = '', secret = '', whole = ''] = (await root(sandbox, 'cat /run/keeper')).split(' ');
+  return { pid, n: Number(n), secret, whole };
 }
 
 async function change(sandbox: Sandbox, text: string): Promise<string> {
@@ -86,7 +99,7 @@ test('sandboxes of a snapshot go on from it, diverge, and are sources themselves
   assert.ok(first && second);
   for (const child of children) {
     const now = await state(child);
-    assert.deepEqual([now.pid, now.secret, now.echo], [before.pid, before.secret, 'True']);
+    assert.deepEqual([now.pid, now.secret, now.whole], [before.pid, before.secret, 'True']);
     assert.ok(now.n >= before.n);
     const seen = 'hostname; echo $E2B_SANDBOX_ID; echo $KEPT; ls /root/after 2>/dev/null | wc -l';
     const [hostname, id, kept, found] = (await root(child, seen)).split('\n');
@@ -158,7 +171,7 @@ test('ten pauses lose nothing of disk, processes, connections and a terminal, an
     assert.ok(manifests.length <= 2, `checkpoints are left: ${manifests}`);
     await source.connect({ ...connection(), timeoutMs: 600_000 });
     const now = await state(source);
-    assert.deepEqual([now.pid, now.secret, now.echo], [kept.pid, kept.secret, 'True'], `round ${round}`);
+    assert.deepEqual([now.pid, now.secret, now.whole], [kept.pid, kept.secret, 'True'], `round ${round}`);
     await until(async () => (await state(source)).n > now.n, { timeoutMs: 30_000, what: 'the keeper goes on' });
     await root(source, 'cd /root && sha256sum --check --quiet sums');
   }
