@@ -20,7 +20,7 @@ export interface Suite {
 const isVm = (file: string) => file.endsWith('.vm.test.ts');
 const E2E = 'tests/e2e/';
 /** They measure times, memory or the page cache, or start many machines at once. */
-const MEASURING = /\/(disks|large-files|leaks|observability)\.vm\.test\.ts$/;
+const MEASURING = /\/(disks|leaks|observability)\.vm\.test\.ts$/;
 const COMPAT = 'tests/compat/';
 const SOAK = process.env.AENV_SOAK === '1';
 const E2E_MS = SOAK ? 3_600_000 : 1_200_000;
@@ -32,8 +32,8 @@ const LONG = [
   ...['client/restarts', 'repository/crash', 'code-interpreter/server', 'node/sandboxes/faults', 'edit/disk-files'],
   ...['images/pull/pull-image', 'lazy/served-on-demand', 'client/remote-layers', 'convert/convert', 'runner.test'],
   ...['convert/same-tree', 'vmm/restart', 'vmm/contract.vm'],
-  ...['e2e/code-interpreter', 'e2e/snapshots', 'e2e/cold-start', 'e2e/any-rootfs', 'e2e/fork', 'e2e/restore-contract'],
-  'e2e/processes',
+  ...['e2e/large-files', 'e2e/code-interpreter', 'e2e/snapshots', 'e2e/cold-start', 'e2e/any-rootfs', 'e2e/fork'],
+  ...['e2e/restore-contract', 'e2e/processes'],
 ];
 /** A process that ends with all that it has started is worse than one that takes long on a busy machine. */
 const FAST_MS = SOAK ? 600_000 : 120_000;
