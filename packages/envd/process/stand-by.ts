@@ -2,8 +2,11 @@ import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { Socket } from 'node:net';
 import { endianness } from 'node:os';
 
-/** How long after one is taken the next one is started, unless a process has ended before: not while that one starts, `ms`. */
-const REFILL_MS = 50;
+/**
+ * How long after one is taken the next one is started, `ms`, unless a process has ended before: in a guest under emulation
+ * that goes on from a capture, half a second is what the first program takes to start, and the copy would be made meanwhile.
+ */
+const REFILL_MS = 1_000;
 const STDIO: StdioOptions = ['ignore', 'ignore', 'ignore', 'pipe'];
 /** three numbers of 32 bits */
 const HEAD = 12;

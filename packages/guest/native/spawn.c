@@ -229,6 +229,18 @@ static const char *make_pipes(const struct program *p)
 	return NULL;
 }
 
+/* What becomes a program of the user leaves envd's cgroup. Without cgroups, and on the host, there is no such file. */
+static void join_user_cgroup(void)
+{
+	int fd = open(USER_CGROUP "/cgroup.procs", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	/* where it fails, the program runs with envd's share, and its own output stays clean */
+	(void)!write(fd, "0", 1);
+	close(fd);
+}
+
 int spawn_main(int argc, char **argv)
 {
 	struct program program = { 0 };
@@ -248,6 +260,8 @@ int spawn_main(int argc, char **argv)
 		argv = request.argv;
 		environ = request.environment;
 	}
+	/* Not while it waits: it would have to be stopped and let go on around each capture. */
+	join_user_cgroup();
 	if (parse_options(argc, argv, &program) != 0) {
 		fputs("usage: spawn [--uid N] [--gid N] [--groups A,B] [--cwd DIR] [--stdin] [--pipes | --pty CxR] -- FILE "
 		      "ARGS...\n"
