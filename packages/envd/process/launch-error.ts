@@ -36,9 +36,14 @@ export function spawnError(error: unknown): AenvError {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (code === 'E2BIG') return tooLong();
   if (code === 'ERR_INVALID_ARG_VALUE') {
-    return new AenvError('invalid_request', 'the command or an argument holds a NUL character');
+    return holdsNul();
   }
   return new AenvError('internal', `the native program cannot be started: ${String(code ?? error)}`, { cause: error });
+}
+
+/** No program can be given such a string. */
+export function holdsNul(): AenvError {
+  return new AenvError('invalid_request', 'the command or an argument holds a NUL character');
 }
 
 function tooLong(): AenvError {

@@ -7,7 +7,7 @@ import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { User } from '../users/users.ts';
 import { ControlChannel } from './control-channel.ts';
 import type { ExitStatus } from './exit-status.ts';
-import { launchError, spawnError } from './launch-error.ts';
+import { holdsNul, launchError, spawnError } from './launch-error.ts';
 import { type Spawned, type StandBy, standByRequest } from './stand-by.ts';
 
 export interface TerminalSize {
@@ -81,7 +81,7 @@ function argvOf({ user, cwd, terminal, stdin, command, args }: LaunchOptions): s
 
 function requestOf(options: LaunchOptions): Buffer {
   const request = standByRequest(argvOf(options), options.environment);
-  if (request === undefined) throw new AenvError('invalid_request', 'the command or an argument holds a NUL character');
+  if (request === undefined) throw holdsNul();
   return request;
 }
 
