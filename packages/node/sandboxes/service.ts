@@ -34,7 +34,7 @@ import type { SerialLogs } from './launch/serial-logs.ts';
 import { type EndRequest, isFinal } from './lifecycle/state.ts';
 import type { ReadAvailableMemory } from './limits/memory.ts';
 import { LiveSandbox } from './live/live-sandbox.ts';
-import { LiveSandboxes } from './live/live-sandboxes.ts';
+import { LiveSandboxes, wakesForTraffic } from './live/live-sandboxes.ts';
 import { howVmEnded, type VmEnd } from './live/vm-end.ts';
 import { SandboxMetrics } from './metrics.ts';
 import { newRecord, type SandboxShape } from './new-record.ts';
@@ -232,7 +232,7 @@ export class Sandboxes implements SandboxService {
   bringBack(): void {
     this.#comingBack = bringBack({
       sandboxes: this.routes,
-      wake: (live) => this.#wake(live),
+      wake: (live) => this.#wake(live, comesBack),
       concurrency: this.#options.limits.maxConcurrentStarts,
       log: this.#options.log,
     });
@@ -270,11 +270,13 @@ export class Sandboxes implements SandboxService {
   /**
    * Traffic waits for it. It lives on as long as it did before its last pause, at least a little; after a shutdown it has
    * what was left of its time.
+   * @param may whether it still is to be woken when its turn comes: it may have been paused for good meanwhile
    */
-  async #wake(live: LiveSandbox): Promise<void> {
+  async #wake(live: LiveSandbox, may = (one: LiveSandbox) => wakesForTraffic(one.record)): Promise<void> {
     await live.exclusive(async () => {
       if (live.lifecycle.state === 'running') return;
       if (live.lifecycle.state !== 'paused') throw this.#notRunning(live);
+      if (!may(live)) throw sandboxPaused(live.id);
       await this.#resume(live, comesBack(live) ? 0 : wakeSeconds(live.record), { memory: true });
     });
   }
@@ -304,8 +306,8 @@ export class Sandboxes implements SandboxService {
         endAt: this.#inSeconds(Math.max(timeoutSeconds, (checkpoint.leftMs ?? 0) / 1000)),
       });
     } catch (error) {
-      if (live.lifecycle.state === 'resuming') await this.#pausing.stayPaused(live);
-      else await this.#ending.release(live);
+      // Its end may have been asked for before that, or meanwhile.
+      if (!(await this.#pausing.stayPaused(live))) await this.#ending.release(live);
       throw error;
     }
     await checkpoints.remove(checkpoint.id).catch((error: unknown) => {

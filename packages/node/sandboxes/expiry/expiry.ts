@@ -7,6 +7,7 @@ import type { LiveSandbox } from '../live/live-sandbox.ts';
 import type { LiveSandboxes } from '../live/live-sandboxes.ts';
 import type { Pausing } from '../pausing/pausing.ts';
 import type { PausedLimits } from '../pausing/quota.ts';
+import { comesBack } from '../shutdown/comeback.ts';
 
 export interface ExpiryOptions {
   readonly ledger: SandboxLedger;
@@ -67,7 +68,10 @@ export class Expiry {
     }
   }
 
-  #pausedTooLong({ record: { pausedAt } }: LiveSandbox, now: number): boolean {
+  /** For its client one runs that only a shutdown has paused, however long that was. */
+  #pausedTooLong(live: LiveSandbox, now: number): boolean {
+    const { pausedAt } = live.record;
+    if (comesBack(live)) return false;
     const { ttlSeconds } = this.#options.paused;
     return ttlSeconds !== undefined && pausedAt !== undefined && pausedAt.getTime() + ttlSeconds * 1000 <= now;
   }

@@ -1,6 +1,12 @@
 import type { RouteDirectory, RouteLookup } from '../../proxy/contract.ts';
+import type { SandboxRecord } from '../../store/sandbox-record.ts';
 import type { SandboxState } from '../contract.ts';
 import type { LiveSandbox } from './live-sandbox.ts';
+
+/** Whether traffic brings it back. To boot one takes so long, and loses so much, that somebody has to ask for it. */
+export function wakesForTraffic({ autoResume, checkpoint }: SandboxRecord): boolean {
+  return (autoResume && checkpoint?.memory !== false) || checkpoint?.leftMs !== undefined;
+}
 
 /** The sandboxes that this daemon holds parts of, and the proxy's view of them. */
 export class LiveSandboxes implements RouteDirectory {
@@ -39,10 +45,7 @@ export class LiveSandboxes implements RouteDirectory {
     if (live === undefined) return { kind: 'unknown' };
     const { state } = live.lifecycle;
     if (state === 'running' && live.target !== undefined) return { kind: 'running', target: live.target };
-    const { autoResume, checkpoint } = live.record;
-    // To boot one takes so long, and loses so much, that somebody has to ask for it.
-    const wakes = (autoResume && checkpoint?.memory !== false) || checkpoint?.leftMs !== undefined;
-    const asleep = wakes && (state === 'paused' || state === 'resuming' || state === 'pausing');
+    const asleep = wakesForTraffic(live.record) && (state === 'paused' || state === 'resuming' || state === 'pausing');
     return { kind: 'unavailable', state, ...(asleep ? { wake: () => this.#wake(live) } : {}) };
   }
 

@@ -173,6 +173,23 @@ test('a kill breaks a resume off', async () => {
   assert.equal(stateOf(f, sandboxId), 'ended');
 });
 
+test('a kill that comes while a failed resume is taken back is done then, and both callers are answered', async () => {
+  await using f = await fixture();
+  const { sandboxId } = await f.sandboxes.create(CREATE);
+  await f.sandboxes.pause(sandboxId, { memory: true });
+  f.host.hooks.set('init', () => {
+    throw new AenvError('restore_failed', 'as planned');
+  });
+  let killing: Promise<void> | undefined;
+  f.host.hooks.set('release', () => {
+    killing ??= f.sandboxes.kill(sandboxId);
+  });
+  await assert.rejects(f.sandboxes.connect(sandboxId, 60), hasCode('restore_failed'));
+  await killing;
+  assert.ok(killing !== undefined);
+  assert.deepEqual([f.host.inventory(), stateOf(f, sandboxId)], [[], 'ended']);
+});
+
 test('the end of its time pauses a sandbox that asked for it, and traffic wakes it where that was asked for', async () => {
   await using f = await fixture();
   const { sandboxId } = await f.sandboxes.create({ ...CREATE, onTimeout: 'pause', autoResume: true });

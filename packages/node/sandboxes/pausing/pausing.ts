@@ -96,20 +96,26 @@ export class Pausing {
     log.info('sandbox paused', { sandboxId: live.id, memory, bytes: kept, ms: { ...ms, total: clock.now() - begin } });
   }
 
-  /** It was to come back, and stays paused instead. */
+  /** It was to come back, and stays paused instead, from now on. */
   stayDown(live: LiveSandbox): void {
     if (live.record.checkpoint === undefined) return;
     const { leftMs: _left, ...checkpoint } = live.record.checkpoint;
-    this.#write(live, 'paused', { checkpoint });
+    this.#write(live, 'paused', { checkpoint, pausedAt: new Date(this.#options.clock.now()) });
   }
 
-  /** A resume failed: all that it took goes, and the sandbox is paused as before. */
-  async stayPaused(live: LiveSandbox): Promise<void> {
+  /**
+   * A resume failed: all that it took goes, and the sandbox is paused as before.
+   * @returns false when it is to end instead, which is the caller's then
+   */
+  async stayPaused(live: LiveSandbox): Promise<boolean> {
+    if (stateOf(live) !== 'resuming') return false;
     await this.#letGo(live);
+    if (stateOf(live) !== 'resuming') return false;
     live.apply({ type: 'paused' });
     live.renewStart();
     this.#write(live, 'resuming', { state: 'paused' });
     this.#options.metrics.observeStates(this.#options.sandboxes);
+    return true;
   }
 
   async #goOn(live: LiveSandbox, machine: Machine, checkpointId: string): Promise<void> {

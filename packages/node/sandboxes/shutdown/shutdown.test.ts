@@ -60,6 +60,57 @@ test('who asks for one that is still to come back gets it at once; a pause makes
   assert.equal(rowOf(f, connected)?.checkpoint?.leftMs, 60_000);
 });
 
+test('one that was paused while it was still to come back, or came back and was paused, is let alone', async () => {
+  const limits = { maxSandboxes: 9, memoryShare: 0, maxConcurrentStarts: 1, maxQueuedStarts: 9 };
+  await using f = await fixture({ ...PAUSE, limits });
+  const ids: string[] = [];
+  for (let at = 0; at < 3; at++) ids.push((await f.sandboxes.create(CREATE)).sandboxId);
+  const [first = '', stays = '', again = ''] = ids;
+  await f.sandboxes.close();
+  const next = f.restart();
+  next.takeUpPaused();
+  const held = Promise.withResolvers<void>();
+  f.host.hooks.set('restore', () => held.promise);
+  next.bringBack();
+  await reaches(f, 'restore');
+  f.host.hooks.delete('restore');
+  await next.pause(stays, { memory: true });
+  const route = next.routes.lookup(again);
+  assert.ok(route.kind === 'unavailable' && route.wake !== undefined);
+  const pausing = next.pause(again, { memory: true });
+  const waking = route.wake();
+  waking.catch(() => {});
+  await pausing;
+  held.resolve();
+  await next.routes.get(first)?.exclusive(async () => {});
+  await next.close();
+  await assert.rejects(waking, { code: 'sandbox_paused' });
+  for (const id of [stays, again]) {
+    assert.deepEqual([rowOf(f, id)?.state, rowOf(f, id)?.checkpoint?.leftMs], ['paused', undefined], id);
+  }
+});
+
+test('what only a shutdown has paused is not paused for too long, however long the daemon was down', async () => {
+  await using f = await fixture({ ...PAUSE, paused: { ttlSeconds: 100 } });
+  const { sandboxId } = await f.sandboxes.create(CREATE);
+  const other = await f.sandboxes.create(CREATE);
+  await f.sandboxes.close();
+  await f.clock.advance(3_600_000);
+  const next = f.restart();
+  next.takeUpPaused();
+  await f.clock.advance(5_000);
+  await next.pause(other.sandboxId, { memory: true });
+  await f.clock.advance(50_000);
+  assert.equal(rowOf(f, other.sandboxId)?.state, 'paused', 'its time begins with its own pause');
+  await f.clock.advance(60_000);
+  await next.routes.get(other.sandboxId)?.gone;
+  assert.equal(rowOf(f, other.sandboxId)?.endReason, 'expired');
+  next.bringBack();
+  await next.routes.get(sandboxId)?.exclusive(async () => {});
+  assert.equal(rowOf(f, sandboxId)?.state, 'running');
+  await next.close();
+});
+
 test('one that cannot be paused is ended and says why; one that does not come back stays paused', async () => {
   await using f = await fixture(PAUSE);
   const { sandboxId } = await f.sandboxes.create(CREATE);
