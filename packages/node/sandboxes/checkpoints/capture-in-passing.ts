@@ -25,6 +25,8 @@ export async function captureInPassing(
   } catch (error) {
     if (source.lifecycle.state === 'running') {
       await checkpoints.goOn(request.machine, source.record.hostSecret).catch(async (reason: unknown) => {
+        // The end of its VM may have been heard of first.
+        if (source.lifecycle.state !== 'running') return;
         await ending.lose(source, `it could not be captured and does not go on: ${reason}`);
       });
     }

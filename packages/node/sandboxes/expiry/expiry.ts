@@ -52,9 +52,10 @@ export class Expiry {
 
   /** Each sandbox is looked at again here, right before it is ended. */
   #round(): void {
-    const { clock, ending, sandboxes } = this.#options;
+    const { clock, ending, pausing, sandboxes } = this.#options;
     const now = clock.now();
     ending.retryUnwritten();
+    pausing.retryUnwritten();
     for (const live of sandboxes.all()) {
       if (live.busy) continue;
       if (live.lifecycle.state === 'paused' && this.#pausedTooLong(live, now)) void this.#forget(live);

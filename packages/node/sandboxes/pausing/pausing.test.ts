@@ -81,6 +81,31 @@ test('a sandbox whose capture fails runs on, reachable as before', async () => {
   assert.equal(stateOf(f, sandboxId), 'paused');
 });
 
+test('a pause that failed gives the sandbox back also when that cannot be written down yet', async (t) => {
+  await using f = await fixture();
+  const { sandboxId } = await f.sandboxes.create(CREATE);
+  f.host.hooks.set('capture', () => {
+    throw new AenvError('no_space', 'the disk is full');
+  });
+  const { sandboxes: rows } = f.ledger;
+  const update = rows.update.bind(rows);
+  const full = t.mock.method(rows, 'update', (...[id, from, change]: Parameters<typeof update>) => {
+    if (change.state === 'running') throw new AenvError('ledger_failed', 'the disk is full');
+    return update(id, from, change);
+  });
+  await assert.rejects(f.sandboxes.pause(sandboxId, { memory: true }), hasCode('no_space'));
+  assert.equal(f.sandboxes.routes.lookup(sandboxId).kind, 'running');
+  await f.clock.advance(2_000);
+  assert.equal(stateOf(f, sandboxId), 'pausing');
+  full.mock.restore();
+  await f.clock.advance(2_000);
+  assert.equal(stateOf(f, sandboxId), 'running');
+  await f.sandboxes.setTimeout(sandboxId, 60);
+  f.host.hooks.clear();
+  await f.sandboxes.pause(sandboxId, { memory: true });
+  assert.equal(stateOf(f, sandboxId), 'paused');
+});
+
 test('a VM that dies while it is captured is lost, with nothing left', async () => {
   await using f = await fixture();
   const { sandboxId } = await f.sandboxes.create(CREATE);

@@ -45,6 +45,7 @@ export interface PauseHow {
 /** How sandboxes go from running to paused, and back to paused when a resume fails. Called in the sandbox's turn. */
 export class Pausing {
   readonly #options: PausingOptions;
+  readonly #unwritten = new Set<LiveSandbox>();
 
   constructor(options: PausingOptions) {
     this.#options = options;
@@ -139,9 +140,30 @@ export class Pausing {
       return;
     }
     live.apply({ type: 'kept_running' });
-    this.#write(live, 'pausing', { state: 'running', checkpoint: null });
     this.#options.serve(live, machine);
     metrics.observeStates(sandboxes);
+    if (!this.#writeRunning(live)) this.#unwritten.add(live);
+  }
+
+  /** Writes the rows of those that run on, where that could not be done before. */
+  retryUnwritten(): void {
+    for (const live of this.#unwritten) {
+      if (stateOf(live) === 'running' && !this.#writeRunning(live)) return;
+      this.#unwritten.delete(live);
+    }
+  }
+
+  /** @returns whether it is written: what a pause failed of may be that the disk is full */
+  #writeRunning(live: LiveSandbox): boolean {
+    try {
+      this.#write(live, 'pausing', { state: 'running', checkpoint: null });
+      return true;
+    } catch (error) {
+      if (!this.#unwritten.has(live)) {
+        this.#options.log.error('that a sandbox runs on could not be written yet', { sandboxId: live.id, error });
+      }
+      return false;
+    }
   }
 
   /** Gives back what it holds of the host; what cannot be removed is found at the next start. */

@@ -38,6 +38,22 @@ test('a snapshot outlives its source; sandboxes of it are their own, with its en
   assert.deepEqual([deeper.templateId, deeper.alias], [second.templateId, undefined]);
 });
 
+test('a VM that dies while its failed snapshot is taken back is lost, and the caller hears why the snapshot failed', async () => {
+  await using f = await fixture();
+  const { sandboxId } = await f.sandboxes.create(CREATE);
+  f.host.hooks.set('capture', () => {
+    throw new AenvError('no_space', 'the disk is full');
+  });
+  f.host.hooks.set('resume', async () => {
+    [...f.host.vms.values()][0]?.die('out of memory');
+    await new Promise((resolve) => setImmediate(resolve));
+  });
+  await assert.rejects(f.sandboxes.snapshot(sandboxId), hasCode('no_space'));
+  await f.sandboxes.routes.get(sandboxId)?.gone;
+  assert.equal(f.ledger.sandboxes.get(sandboxId)?.state, 'lost');
+  assert.deepEqual(f.host.inventory(), []);
+});
+
 test('a name moves to the newest; the one before keeps its id, and nothing is known before it is durable', async () => {
   await using f = await fixture();
   const { sandboxId } = await f.sandboxes.create(CREATE);
