@@ -121,6 +121,25 @@ test('one that cannot be made is tried again later; one that ends goes; without 
   }
 });
 
+test('one whose end cannot be read goes as well', async () => {
+  let first = true;
+  const { host, pass, pool, vms } = setUp({
+    ...{ low: 1, high: 1 },
+    async prepare(key, signal) {
+      const standing = await prepareStanding(Object.assign(host, { useGuest: async () => {} }), key, signal);
+      if (!first || standing === undefined) return standing;
+      first = false;
+      const exited = Promise.reject(new Error('its log cannot be read'));
+      return { ...standing, vm: Object.create(standing.vm, { exited: { value: exited } }) };
+    },
+  });
+  pool.want(KEY);
+  await pass(5_000);
+  assert.deepEqual([vms().length, host.volumesOnDisk.size], [1, 1]);
+  assert.equal(host.reached.filter((point) => point === 'stop').length, 1);
+  await pool.close();
+});
+
 /** A lifecycle whose template is captured, with one machine that stands ready. */
 async function withWarm(): Promise<{ f: Fixture; host: FakeHost; pool: WarmPool }> {
   const { host, pass, pool } = setUp({ low: 1, high: 1 });

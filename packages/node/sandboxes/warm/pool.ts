@@ -138,13 +138,15 @@ export class WarmPool implements WarmSandboxes {
     }
     shelf.ready.push(standing);
     this.#report();
-    void standing.vm.exited.then(() => {
+    const gone = () => {
       const at = shelf.ready.indexOf(standing);
       if (at < 0) return;
       shelf.ready.splice(at, 1);
       this.#options.log.warn('a machine that stood ready has ended', { incarnation: standing.vm.record.incarnation });
       this.#drop(standing);
-    });
+    };
+    // Also when nobody can say how it has ended.
+    standing.vm.exited.then(gone, gone);
   }
 
   /** Templates that are not asked for any more give back what they hold. */
