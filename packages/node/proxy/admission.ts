@@ -14,7 +14,7 @@ import type { SandboxRoute } from './routing/route.ts';
  *   token of a private sandbox
  */
 export function admit(directory: RouteDirectory, route: SandboxRoute, headers: IncomingHttpHeaders): RouteTarget {
-  const { sandboxId, port } = route;
+  const { sandboxId } = route;
   const found = directory.lookup(sandboxId);
   if (found.kind === 'unknown') throw sandboxGone(sandboxId);
   if (found.kind === 'unavailable') {
@@ -23,23 +23,29 @@ export function admit(directory: RouteDirectory, route: SandboxRoute, headers: I
     });
   }
   const { target } = found;
-  if (port === ENVD_PORT) {
-    if (!isOpenEnvdPath(route.path)) {
-      throw new AenvError('route_not_found', 'There is no such path on the port of envd.', { details: { sandboxId } });
-    }
-  } else if (target.trafficAccessToken !== undefined) {
-    const given = headers[TRAFFIC_TOKEN_HEADER];
-    if (typeof given !== 'string' || !equal(given, target.trafficAccessToken)) {
-      throw new AenvError(
-        'forbidden',
-        `The sandbox is private: send its token in the header ${TRAFFIC_TOKEN_HEADER}.`,
-        {
-          details: { sandboxId },
-        },
-      );
-    }
-  }
+  requireAccess(route, target, headers);
   return target;
+}
+
+/**
+ * Whether a request may reach what it asks for, once the sandbox runs.
+ * @throws AenvError `route_not_found`, `forbidden`
+ */
+export function requireAccess(
+  { sandboxId, port, path }: SandboxRoute,
+  { trafficAccessToken }: Pick<RouteTarget, 'trafficAccessToken'>,
+  headers: IncomingHttpHeaders,
+): void {
+  if (port === ENVD_PORT) {
+    if (isOpenEnvdPath(path)) return;
+    throw new AenvError('route_not_found', 'There is no such path on the port of envd.', { details: { sandboxId } });
+  }
+  if (trafficAccessToken === undefined) return;
+  const given = headers[TRAFFIC_TOKEN_HEADER];
+  if (typeof given === 'string' && equal(given, trafficAccessToken)) return;
+  throw new AenvError('forbidden', `The sandbox is private: send its token in the header ${TRAFFIC_TOKEN_HEADER}.`, {
+    details: { sandboxId },
+  });
 }
 
 /** Compares in a time that tells nothing of either text. */

@@ -20,8 +20,16 @@ export interface RouteTarget {
 export type RouteLookup =
   | { readonly kind: 'running'; readonly target: RouteTarget }
   | { readonly kind: 'unknown' }
-  /** known, but it cannot serve: `state` names why; `wake` is there when traffic is to bring it back */
-  | { readonly kind: 'unavailable'; readonly state: string; readonly wake?: () => Promise<void> };
+  /**
+   * known, but it cannot serve: `state` names why; `wake` is there when traffic is to bring it back, which needs the token
+   * where the sandbox is private
+   */
+  | {
+      readonly kind: 'unavailable';
+      readonly state: string;
+      readonly wake?: () => Promise<void>;
+      readonly trafficAccessToken?: string;
+    };
 
 /** The proxy's view of the sandboxes; the lifecycle implements it. */
 export interface RouteDirectory {

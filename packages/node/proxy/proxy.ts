@@ -1,11 +1,10 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
-import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { Metrics } from '@aenv/platform/observability/metrics.ts';
-import { admit } from './admission.ts';
+import { admit, requireAccess } from './admission.ts';
 import { answerError, errorAnswer } from './answers/answer.ts';
 import { writeRawAnswer } from './answers/raw-answer.ts';
 import type { ProxyConfig } from './config.ts';
@@ -16,7 +15,6 @@ import type { Passage } from './forward/passage.ts';
 import { sandboxGone } from './incarnations/incarnation.ts';
 import { Incarnations } from './incarnations/incarnations.ts';
 import { labelOf, ProxyMetrics } from './proxy-metrics.ts';
-import { isOpenEnvdPath } from './routing/envd-paths.ts';
 import type { SandboxRoute } from './routing/route.ts';
 import { PassingBytes } from './sockets/passing-bytes.ts';
 
@@ -49,6 +47,7 @@ export class SandboxProxy {
     this.#serve(
       'http',
       request,
+      request.socket,
       route,
       (passage) => forwardHttp(passage, response),
       (error) => answerError(request, response, error, drainMs),
@@ -60,6 +59,7 @@ export class SandboxProxy {
     this.#serve(
       'upgraded',
       request,
+      socket,
       route,
       (passage) => forwardUpgrade(passage, socket, head),
       (error) => writeRawAnswer(socket, errorAnswer(error, request), drainMs),
@@ -79,6 +79,7 @@ export class SandboxProxy {
   #serve(
     kind: 'http' | 'upgraded',
     request: IncomingMessage,
+    client: Duplex,
     route: SandboxRoute,
     forward: (passage: Passage) => void,
     refuse: (error: AenvError) => void,
@@ -98,19 +99,27 @@ export class SandboxProxy {
         ms: clock.now() - startedAt,
       });
     };
-    const wake = wakeOf(directory, route);
-    if (wake !== undefined) {
-      wake().then(
-        () => this.#serve(kind, request, route, forward, refuse),
-        (error: unknown) => {
-          const known = AenvError.from(error);
-          done({ kind: 'refused', error: known });
-          refuse(known);
-        },
-      );
-      return;
-    }
     try {
+      const wake = wakeOf(directory, route, request.headers);
+      if (wake !== undefined) {
+        // Nobody else listens to a connection that was handed over for an upgrade.
+        const unheard = () => {};
+        client.on('error', unheard);
+        wake()
+          .finally(() => client.off('error', unheard))
+          .then(
+            () => {
+              if (client.destroyed) done({ kind: 'client_gone' });
+              else this.#serve(kind, request, client, route, forward, refuse);
+            },
+            (error: unknown) => {
+              const known = AenvError.from(error);
+              done({ kind: 'refused', error: known });
+              refuse(known);
+            },
+          );
+        return;
+      }
       const target = admit(directory, route, request.headers);
       const incarnation = this.#incarnations.of(target);
       if (incarnation === undefined) throw sandboxGone(route.sandboxId);
@@ -126,9 +135,17 @@ export class SandboxProxy {
   }
 }
 
-/** How traffic brings the sandbox back, where it is to do so. Paths that nobody may ask for wake nobody. */
-function wakeOf(directory: RouteDirectory, route: SandboxRoute): (() => Promise<void>) | undefined {
-  if (route.port === ENVD_PORT && !isOpenEnvdPath(route.path)) return undefined;
+/**
+ * How traffic brings the sandbox back, where it is to do so. What may not come in wakes nobody.
+ * @throws AenvError `route_not_found`, `forbidden`
+ */
+function wakeOf(
+  directory: RouteDirectory,
+  route: SandboxRoute,
+  headers: IncomingHttpHeaders,
+): (() => Promise<void>) | undefined {
   const found = directory.lookup(route.sandboxId);
-  return found.kind === 'unavailable' ? found.wake : undefined;
+  if (found.kind !== 'unavailable' || found.wake === undefined) return undefined;
+  requireAccess(route, found, headers);
+  return found.wake;
 }

@@ -102,6 +102,12 @@ export class FakeDirectory implements RouteDirectory {
     return target;
   }
 
+  /** Puts a sandbox to sleep: traffic calls `wake`. */
+  sleep(sandboxId: string, wake: () => Promise<void>, trafficAccessToken?: string): void {
+    const access = trafficAccessToken === undefined ? {} : { trafficAccessToken };
+    this.#sandboxes.set(sandboxId, { kind: 'unavailable', state: 'paused', wake, ...access });
+  }
+
   /** Ends a sandbox; afterwards it is unknown, or in the state given. */
   end(sandboxId: string, state?: string): void {
     const found = this.#sandboxes.get(sandboxId);

@@ -46,7 +46,10 @@ export class LiveSandboxes implements RouteDirectory {
     const { state } = live.lifecycle;
     if (state === 'running' && live.target !== undefined) return { kind: 'running', target: live.target };
     const asleep = wakesForTraffic(live.record) && (state === 'paused' || state === 'resuming' || state === 'pausing');
-    return { kind: 'unavailable', state, ...(asleep ? { wake: () => this.#wake(live) } : {}) };
+    if (!asleep) return { kind: 'unavailable', state };
+    const { trafficAccessToken: token } = live.record;
+    const access = token === undefined ? {} : { trafficAccessToken: token };
+    return { kind: 'unavailable', state, wake: () => this.#wake(live), ...access };
   }
 
   onEnd(listener: (incarnation: string) => void): () => void {
