@@ -1,11 +1,12 @@
 import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { DriveSource } from '@aenv/contracts/vm/drive.ts';
 import { allEnded } from '@aenv/platform/rollback/all-ended.ts';
 import { blockdFolders, layerFolder } from '../blockd/layout.ts';
 import type { DiskLayer } from '../blockd/records/schema.ts';
 import type { BlockDevice, BlockStore, DiskSnapshot, NewDisk, RemoteLayer } from '../contract.ts';
-import { layerPaths } from '../layers/writable/paths.ts';
+import { sealedFile } from '../layers/writable/sealed-file.ts';
 import type { BlockdSupervisor } from './supervisor.ts';
 
 /** The supervisor, or whatever else answers the operations of a block daemon. */
@@ -25,7 +26,13 @@ export interface NbdStoreOptions {
 export function createNbdStore(options: NbdStoreOptions): BlockStore {
   const { daemon, socketsDir } = options;
   const folderOf = (id: string) => join(socketsDir, id);
-  const ownPath = (layer: string) => layerPaths(layerFolder(blockdFolders(options.root, ''), layer)).sealed;
+
+  async function ownPath(layer: string): Promise<string> {
+    const folder = layerFolder(blockdFolders(options.root, ''), layer);
+    const found = await sealedFile(folder);
+    if (found === undefined) throw new AenvError('layer_corrupt', `the layer ${folder} was not sealed`);
+    return found.path;
+  }
 
   async function remove(id: string): Promise<void> {
     await daemon.call('remove', { disk: id });
@@ -69,14 +76,15 @@ export function createNbdStore(options: NbdStoreOptions): BlockStore {
     list: async () => (await daemon.call('list', {})).disks,
     layersOf: async (snapshot) => {
       const { layers } = await daemon.call('settleSnapshot', { snapshot });
-      return layers.map((layer) => {
+      const places = layers.map((layer) => {
         if (layer.kind === 'own') return ownPath(layer.layer);
         return layer.kind === 'file' ? layer.path : { key: layer.key, source: layer.source };
       });
+      return await Promise.all(places);
     },
     ownLayersOf: async (snapshot) => {
       const { layers } = await daemon.call('settleSnapshot', { snapshot });
-      return layers.flatMap((layer) => (layer.kind === 'own' ? [ownPath(layer.layer)] : []));
+      return await Promise.all(layers.flatMap((layer) => (layer.kind === 'own' ? [ownPath(layer.layer)] : [])));
     },
     listSnapshots: async () => (await daemon.call('listSnapshots', {})).snapshots,
     removeSnapshot: async (snapshot) => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdir } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -51,6 +51,11 @@ test('a chain that grows with snapshots is merged; snapshots keep what they have
   await host.supervisor.call('list', {});
   await using again = await NbdClient.connect(source.socket);
   assert.ok((await again.read(0, MIB)).equals(model), 'the same after a restart');
+  await (await disk.snapshot('merged')).durable;
+  const own = await host.store.ownLayersOf('merged');
+  assert.equal(own.length, 2, 'what was merged, and what was written since');
+  for (const path of own) assert.ok((await stat(path)).size > 0, path);
+  assert.deepEqual(await host.store.layersOf('merged'), [base.path, ...own]);
 });
 
 test('an upper that is mostly garbage is written anew while it is in use, and the space comes back', async () => {

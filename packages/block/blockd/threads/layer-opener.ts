@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type { FrozenLayer, LayerStack, WritableLayer } from '../../layers/contract.ts';
 import { fileLayer, type LayerPool, type LayerRef } from '../../layers/stack/pool.ts';
 import { reopenWritableLayer } from '../../layers/writable/open.ts';
-import { layerPaths } from '../../layers/writable/paths.ts';
+import { sealedFile } from '../../layers/writable/sealed-file.ts';
 import { LayeredVolume } from '../../volume/layered-volume.ts';
 import { type BlockdFolders, layerFolder } from '../layout.ts';
 import type { DiskLayer } from '../records/schema.ts';
@@ -144,13 +143,8 @@ export class LayerOpener {
     return (await frozen.durable).path;
   }
 
-  async #findSealed(layer: string): Promise<{ readonly path: string; readonly sizeBytes: number } | undefined> {
-    const { committed, sealed } = layerPaths(layerFolder(this.#folders, layer));
-    for (const path of [committed, sealed]) {
-      const found = await stat(path).catch(() => undefined);
-      if (found !== undefined) return { path, sizeBytes: found.size };
-    }
-    return undefined;
+  #findSealed(layer: string): ReturnType<typeof sealedFile> {
+    return sealedFile(layerFolder(this.#folders, layer));
   }
 }
 
