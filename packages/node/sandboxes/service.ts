@@ -268,8 +268,8 @@ export class Sandboxes implements SandboxService {
   }
 
   /**
-   * Traffic waits for it. It lives on as long as it did before its last pause, at least a little; after a shutdown it has
-   * what was left of its time.
+   * Traffic waits for it. It lives on as long as was asked for when it was made; after a shutdown it has what was left of its
+   * time.
    * @param may whether it still is to be woken when its turn comes: it may have been paused for good meanwhile
    */
   async #wake(live: LiveSandbox, may = (one: LiveSandbox) => wakesForTraffic(one.record)): Promise<void> {

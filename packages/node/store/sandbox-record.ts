@@ -20,6 +20,8 @@ export interface SandboxRecord extends SandboxView {
   /** what its guest is told and begins with when it boots, as its template said when it was made */
   readonly start: StartState;
   readonly secure: boolean;
+  /** time to live that it was made with; absent in rows of before this was kept */
+  readonly timeoutSeconds?: number;
   /** what envd asks of the host; empty once ended */
   readonly hostSecret: string;
   readonly slotIndex?: number;

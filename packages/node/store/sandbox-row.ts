@@ -19,6 +19,8 @@ const Options = z.object({
   }),
   onTimeout: z.enum(['kill', 'pause']),
   autoResume: z.boolean(),
+  // Rows of before this was kept do not have it.
+  timeoutSeconds: z.number().exactOptional(),
   // Rows of before there were pauses do not have it.
   pauseMemory: z.boolean().default(true),
   // Rows of before there were attached drives do not have it.
@@ -161,6 +163,7 @@ export function toSandboxRow(record: SandboxRecord): Parameters {
       network: record.network,
       onTimeout: record.onTimeout,
       autoResume: record.autoResume,
+      timeoutSeconds: record.timeoutSeconds,
       pauseMemory: record.pauseMemory,
       drives: record.drives,
       start: { v: 1, ...record.start },

@@ -1,9 +1,9 @@
 import type { SandboxRecord } from '../../store/sandbox-record.ts';
 
-/** What a sandbox that traffic resumed lives at least, and at most. */
-const [LEAST, MOST] = [60, 3600];
+/** What a sandbox that traffic resumed lives at least, and what one lives whose row does not say how it was made. */
+const [LEAST, UNKNOWN] = [60, 300];
 
-/** How long a sandbox that traffic resumes lives on: as long as it did before its last pause, within bounds. */
-export function wakeSeconds({ endAt, startedAt }: Pick<SandboxRecord, 'endAt' | 'startedAt'>): number {
-  return Math.min(Math.max(Math.round((endAt.getTime() - startedAt.getTime()) / 1000), LEAST), MOST);
+/** How long a sandbox that traffic resumes lives on: as long as was asked for when it was made, at least a little. */
+export function wakeSeconds({ timeoutSeconds = UNKNOWN }: Pick<SandboxRecord, 'timeoutSeconds'>): number {
+  return Math.max(timeoutSeconds, LEAST);
 }

@@ -226,6 +226,21 @@ test('the end of its time pauses a sandbox that asked for it, and traffic wakes 
   await Promise.all([route.wake(), route.wake()]);
   assert.equal(f.sandboxes.routes.lookup(sandboxId).kind, 'running');
   assert.equal(f.host.reached.filter((point) => point === 'restore').length, 1);
+  // However often, and however long it slept: it gets the time that it was made with.
+  for (const [seconds, least] of [
+    [90, 90],
+    [5, 60],
+  ] as const) {
+    const { sandboxId: id } = await f.sandboxes.create({ ...CREATE, timeoutSeconds: seconds, autoResume: true });
+    for (let round = 0; round < 2; round++) {
+      await f.sandboxes.pause(id, { memory: true });
+      await f.clock.advance(600_000);
+      const asleep = f.sandboxes.routes.lookup(id);
+      assert.ok(asleep.kind === 'unavailable' && asleep.wake !== undefined);
+      await asleep.wake();
+      assert.equal(f.sandboxes.get(id).endAt.getTime() - f.clock.now(), least * 1000);
+    }
+  }
 });
 
 test('a resume may say what the next end does', async () => {
