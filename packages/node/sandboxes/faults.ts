@@ -27,6 +27,8 @@ export const LIFECYCLE_POINTS = [
   'snapshot.machine_stopped',
   'snapshot.memory_captured',
   'snapshot.disk_taken',
+  'snapshot.durable',
+  'snapshot.row_written',
   'fork.machine_stopped',
   'fork.memory_captured',
   'fork.disk_taken',

@@ -5,6 +5,7 @@ import type { SnapshotName, SnapshotRecord } from '../../store/snapshot-record.t
 import { captureInPassing } from '../checkpoints/capture-in-passing.ts';
 import type { Checkpoints } from '../checkpoints/contract.ts';
 import type { Ending } from '../ending.ts';
+import { type LifecycleFaults, noLifecycleFaults } from '../faults.ts';
 import { newCheckpointId, randomName } from '../identity.ts';
 import type { LiveSandbox } from '../live/live-sandbox.ts';
 import { captureOf, diskBytes, machineOf } from '../pausing/pausing.ts';
@@ -15,6 +16,7 @@ export interface SnapshottingOptions {
   readonly ending: Ending;
   readonly snapshots: Pick<SnapshotCatalog, 'requireFree' | 'add' | 'usage'>;
   readonly snapshotLimits: SnapshotLimits;
+  readonly faults?: LifecycleFaults;
   /** the only one of this node */
   readonly namespace: string;
   readonly clock: Clock;
@@ -46,6 +48,7 @@ export class Snapshotting {
 
   async #take(source: LiveSandbox, name: SnapshotName | undefined, begin: number): Promise<SnapshotRecord> {
     const { checkpoints, snapshots, namespace, requireRunning, clock, log } = this.#options;
+    const { faults = noLifecycleFaults } = this.#options;
     requireRunning(source);
     const machine = machineOf(source);
     const disk = await diskBytes(machine);
@@ -65,6 +68,7 @@ export class Snapshotting {
     const names = name === undefined ? [] : [reference];
     const { bytes, ms } = await captureInPassing(this.#options, source, { ...request, names });
     const snapshot = { ...fresh, bytes: bytes + disk };
+    await faults.hit('snapshot.durable');
     try {
       snapshots.add(snapshot);
     } catch (error) {
@@ -72,6 +76,7 @@ export class Snapshotting {
       await checkpoints.remove(snapshot.checkpointId).catch(() => {});
       throw error;
     }
+    await faults.hit('snapshot.row_written');
     const total = clock.now() - begin;
     log.info('snapshot taken', { sandboxId: source.id, snapshot: reference, bytes, ms: { ...ms, total } });
     return snapshot;

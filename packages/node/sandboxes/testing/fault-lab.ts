@@ -137,7 +137,7 @@ export class FaultLab {
     const lab = new FaultLab(options, ledger, repository);
     const checkpoints = ledger.sandboxes.live().flatMap(({ checkpoint }) => checkpoint?.id ?? []);
     const templates = LIFECYCLE_POINTS.map((point) => lab.#machines.idOf(lab.#templateFor(point)));
-    const needed = new Set([...checkpoints, ...templates]);
+    const needed = new Set([...checkpoints, ...ledger.snapshots.checkpointIds(), ...templates]);
     await sweepSnapshots({ repository, volumes, needed, memoryBases: [], log: silentLogger });
     lab.sandboxes.takeUpPaused();
     return lab;
@@ -179,8 +179,8 @@ export class FaultLab {
   /** All that is held beyond what is acknowledged for good, when no sandbox is left; the empty list when nothing is. */
   async leftovers(): Promise<string[]> {
     const { root, volumes } = this.#options;
-    const kept = new Set((await this.repository.list()).filter(({ kind }) => kind === 'snapshot').map(({ id }) => id));
-    const snapshots = (await this.repository.list()).filter(({ kind }) => kind === 'pause' || kind === 'fork');
+    const kept = new Set(this.ledger.snapshots.checkpointIds());
+    const snapshots = (await this.repository.list()).filter(({ id, kind }) => kind !== 'template' && !kept.has(id));
     const names = async (folder: string) => await readdir(join(root, folder)).catch(() => []);
     return [
       ...this.ledger.sandboxes.live().map(({ sandboxId, state }) => `row ${sandboxId} ${state}`),
