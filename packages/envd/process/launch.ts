@@ -58,8 +58,8 @@ export async function launch(options: LaunchOptions): Promise<Launched> {
   try {
     if (options.terminal !== undefined) return await attachTerminal(child, control, exited, options);
     if (waiting !== undefined) socket.write(requestOf(options));
-    const line = await control.next();
-    // Somebody has ended it while it waited; nothing of the program has run.
+    const line = await (waiting === undefined ? control.next() : nextInTime(control, waiting));
+    // Somebody has ended or stopped it while it waited; nothing of the program has run.
     if (line === undefined && waiting !== undefined) {
       control.close();
       return await launch(direct);
@@ -68,6 +68,16 @@ export async function launch(options: LaunchOptions): Promise<Launched> {
   } catch (error) {
     control.close();
     throw error;
+  }
+}
+
+/** The next line of a program that is killed when it does not say anything in time. */
+async function nextInTime(control: ControlChannel, { child, patienceMs }: { child: ChildProcess; patienceMs: number }) {
+  const timer = setTimeout(() => child.kill('SIGKILL'), patienceMs);
+  try {
+    return await control.next();
+  } finally {
+    clearTimeout(timer);
   }
 }
 

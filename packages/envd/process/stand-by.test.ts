@@ -73,6 +73,17 @@ test('one that somebody has ended is no harm, nor is one that is ended when it i
   assert.equal(await outputOf(await start('echo fine')), 'fine\n');
 });
 
+test('one that somebody has stopped is given up, and the program is started without it', async () => {
+  standBy = new StandBy(native, 200);
+  standBy.refill();
+  const [pid = 0] = waiting();
+  process.kill(pid, 'SIGSTOP');
+  const program = await start('echo fine');
+  assert.equal(await outputOf(program), 'fine\n');
+  assert.notEqual(program.pid, pid);
+  assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' });
+});
+
 test('what cannot be run is refused as without one that waits', async () => {
   const code = (expected: string) => (error: unknown) =>
     error instanceof Error && 'code' in error && error.code === expected;

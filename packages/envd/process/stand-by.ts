@@ -7,6 +7,8 @@ import { endianness } from 'node:os';
  * that goes on from a capture, half a second is what the first program takes to start, and the copy would be made meanwhile.
  */
 const REFILL_MS = 1_000;
+/** How long one that was told what to be may take to begin, `ms`: somebody may have stopped it while it waited. */
+const PATIENCE_MS = 5_000;
 const STDIO: StdioOptions = ['ignore', 'ignore', 'ignore', 'pipe'];
 /** three numbers of 32 bits */
 const HEAD = 12;
@@ -28,17 +30,25 @@ interface Waiting extends Spawned {
  */
 export class StandBy {
   readonly #native: string;
+  readonly #patienceMs: number;
   #waiting: Waiting | undefined;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  /** @param native path of the native program */
-  constructor(native: string) {
+  /**
+   * @param native path of the native program
+   * @param patienceMs after which one that was told what to be and does not begin is given up
+   */
+  constructor(native: string, patienceMs = PATIENCE_MS) {
     this.#native = native;
+    this.#patienceMs = patienceMs;
   }
 
-  /** One that waits, which is the caller's from now on, if there is one. */
-  take(): Spawned | undefined {
+  /**
+   * One that waits, which is the caller's from now on, if there is one.
+   * @returns with it, how many `ms` it may take to begin once it is told what to be
+   */
+  take(): (Spawned & { readonly patienceMs: number }) | undefined {
     const waiting = this.#waiting;
     this.#waiting = undefined;
     if (!this.#closed) this.#timer ??= setTimeout(() => this.refill(), REFILL_MS).unref();
@@ -46,7 +56,7 @@ export class StandBy {
     const { child, control, gone } = waiting;
     child.off('error', gone).off('exit', gone).ref();
     control.off('error', gone).ref();
-    return waiting;
+    return { child, control, patienceMs: this.#patienceMs };
   }
 
   /** Has one wait, unless one does. */
