@@ -81,7 +81,14 @@ describe('one sandbox', () => {
         ['connect', 60],
       ],
     );
-    for (const body of [{ memory: 'yes' }, { x: 1 }]) assert.equal((await pause(body)).status, 400);
+    for (const body of [{ memory: 'yes' }, { x: 1 }]) {
+      const refused = await pause(body);
+      assert.equal(refused.status, 400);
+      assert.ok(
+        String(refused.body.message).startsWith(`body.${Object.keys(body)[0]}: `),
+        String(refused.body.message),
+      );
+    }
   });
 
   it('is forked, with one entry for each child', async () => {
@@ -97,7 +104,12 @@ describe('one sandbox', () => {
       [60, 300],
     );
     for (const body of [{ count: 0 }, { count: 101 }, { count: 1.5 }, { count: '2' }, { timeout: 0 }, { x: 1 }]) {
-      assert.equal((await api.request('POST', path, body)).status, 400, JSON.stringify(body));
+      const refused = await api.request('POST', path, body);
+      assert.equal(refused.status, 400, JSON.stringify(body));
+      assert.ok(
+        String(refused.body.message).startsWith(`body.${Object.keys(body)[0]}: `),
+        String(refused.body.message),
+      );
     }
     await api.request('POST', `/sandboxes/${id}/pause`, {});
     assert.equal((await api.request('POST', path, {})).status, 409);
