@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import { envdOverTcp } from '@aenv/node/sandboxes/envd-client/envd-client.ts';
+import { GuestLine } from '@aenv/node/sandboxes/envd-client/request.ts';
 import { newSecret, randomName } from '@aenv/node/sandboxes/identity.ts';
 import { systemClock } from '@aenv/platform/clock/clock.ts';
 import { type CommandRun, runCommandAt } from '../sandboxes/envd.ts';
@@ -14,14 +15,15 @@ export async function letGo(address: string, hostSecret: string, signal: AbortSi
 
 /** All that the daemon tells a guest which becomes a sandbox: time, entropy, secrets, names, and that it goes on. */
 export async function bringUpToDate(address: string, oldSecret: string, signal: AbortSignal): Promise<void> {
-  const envd = connect({ address, port: ENVD_PORT });
+  using line = new GuestLine();
+  const envd = connect({ address, port: ENVD_PORT, line });
   const hostSecret = newSecret();
   const sandboxId = `i${randomName(20)}`;
   const machineId = randomUUID().replaceAll('-', '');
   const names = { sandboxId, hostname: sandboxId, templateId: 'base', machineId };
   const seed = randomBytes(32).toString('base64');
-  await envd.init({ event: 'create', hostSecret, seed, accessToken: null, ...names }, [oldSecret, hostSecret], signal);
-  await envd.unfreeze(hostSecret, 'create', signal);
+  const become = { event: 'create', letGo: true, hostSecret, seed, accessToken: null, ...names } as const;
+  await envd.init(become, [oldSecret, hostSecret], signal);
 }
 
 /** A command as root, asked of envd without a proxy. */

@@ -12,8 +12,15 @@ export const BOOT_ID_HEADER = 'x-aenv-boot-id';
 /** Answer header of POST /init: what each of its steps took, in the form of Server-Timing (W3C), in `ms`. */
 export const STEPS_HEADER = 'server-timing';
 
-/** The steps of POST /init, in their order; `access` is secret, token and variables. */
-export const INIT_STEPS = ['time', 'entropy', 'drives', 'access', 'identity', 'network'] as const;
+/**
+ * The steps of POST /init, in their order; `kernel` is time and entropy, `access` secret, token and variables, `release`
+ * that connections from outside are broken and programs go on. `guest` is all of it, from when the guest's kernel received
+ * the call.
+ */
+export const INIT_STEPS = ['kernel', 'drives', 'access', 'identity', 'release', 'guest'] as const;
+
+/** Answer header of POST /init that let programs go on: how many hooks there are for its event. */
+export const HOOKS_HEADER = 'x-aenv-hooks';
 
 /** Paths of envd that must never be reachable through the proxy. */
 export const HOST_ONLY_PATHS: readonly string[] = [
@@ -30,7 +37,7 @@ export const HOST_ONLY_PATHS: readonly string[] = [
 ];
 
 /**
- * Body of POST /init -> 204 with X-Envd-Version and, unless `capture`, X-Aenv-Boot-Id. Everything is optional; what is absent stays as it
+ * Body of POST /init -> 204 with X-Envd-Version and, unless `capture`, X-Aenv-Boot-Id, with `letGo` X-Aenv-Hooks. Everything is optional; what is absent stays as it
  * is, `envVars` replaces the user's variables as a set. 401 without the right host secret.
  */
 export interface InitRequest {
@@ -51,9 +58,14 @@ export interface InitRequest {
   readonly seed?: string;
   /**
    * The guest continues a captured one: connections from outside, which are of somebody else's past, are broken. All
-   * programs stand still until POST /unfreeze.
+   * programs stand still until they are let go on.
    */
   readonly event?: RestoreEvent;
+  /**
+   * With an event: when all else is done, programs go on, and the answer has the number of hooks. The same call once more,
+   * which has the same seed, breaks no connections: programs may have made new ones. Absent: POST /unfreeze comes later.
+   */
+  readonly letGo?: boolean;
   /**
    * From now on the host secret: a guest that continues a captured one gets its own. The call brings the one before, or,
    * when it is repeated because its answer was lost, already this one.

@@ -1,8 +1,9 @@
 /**
  * How a guest that continues a captured one is brought up to date. Before the capture `POST /freeze` stops all programs
- * of the user, so that none of them runs on before the guest has its time, its entropy and its names. After it come, in
- * this order, `POST /init` with `event`, `POST /unfreeze` and, where there are hooks, `POST /hooks`. All of these are for
- * the host only and ask for its secret.
+ * of the user, so that none of them runs on before the guest has its time, its entropy and its names. After it come
+ * `POST /init` with `event` and `letGo`, and, where there are hooks, `POST /hooks`. An envd from before there was `letGo`
+ * is told by `POST /unfreeze` in between, as is one that goes on without having become another. All of these are for the
+ * host only and ask for its secret.
  */
 export const FREEZE_PATH = '/freeze';
 export const UNFREEZE_PATH = '/unfreeze';

@@ -6,28 +6,43 @@ import { mountDrives } from '../drives/mount-drives.ts';
 import { ResidentApplet } from '../native/applet.ts';
 import { applyIdentity, type Identity, rehearseIdentity } from './identity.ts';
 
-/** A moment by the host's clock, and when it was here. */
+/** A moment by the host's clock, and the call that brought it. */
 export interface HostTime {
   /** since the epoch, a decimal number */
   readonly seconds: string;
-  /** nanoseconds of CLOCK_MONOTONIC at which it was so */
+  /** nanoseconds of CLOCK_MONOTONIC at which the call was read */
   readonly at: bigint;
+  /** the host's, of the connection that it came by: its kernel may have had it for long by then */
+  readonly port: number;
+}
+
+/** What a clone must not run without; what is absent stays as it is. */
+export interface Renewal {
+  /** the clock is stepped to what it is by now */
+  readonly time?: HostTime | undefined;
+  /** fresh entropy, mixed into the kernel's generator, which reseeds */
+  readonly seed?: Uint8Array | undefined;
 }
 
 /** The parts of the guest that the host changes; tests put something harmless in its place. */
 export interface GuestSystem {
-  /** Steps the clock to what it is by now. */
-  setClock(time: HostTime): Promise<void>;
-  /** Mixes fresh entropy into the kernel's generator and makes it reseed. */
-  reseed(seed: Uint8Array): Promise<void>;
-  /** Breaks all TCP connections but those within the guest and that of envd with this port of the host. */
-  disconnect(keepPort: number): Promise<void>;
+  /**
+   * Brings the kernel up to date.
+   * @returns how long the call that brought the time had waited before it was read, `ms`; 0 without a time
+   */
+  renew(renewal: Renewal): Promise<number>;
   /**
    * Stops all programs but the platform's own, until `thaw`, or until nobody has asked for that for a minute.
    * @returns false when one of them is still on its way
    */
   freeze(): Promise<boolean>;
-  thaw(): Promise<void>;
+  /**
+   * What follows a capture, or one part of it.
+   * @param release `keepPort`: all TCP connections are broken but those within the guest and that of envd with this port of
+   *   the host. `thaw`: then all programs go on
+   * @returns false when there are connections that could not be broken
+   */
+  release(release: { readonly keepPort?: number | undefined; readonly thaw: boolean }): Promise<boolean>;
   /** Names the guest. */
   setIdentity(identity: Identity): void;
   /** Mounts attached drives, unless they are mounted already. @throws AenvError `drive_unusable` */
@@ -43,18 +58,30 @@ export interface GuestSystem {
 /** The real one, through the native `restore` applet. `native` is the path of the native program. */
 export function guestSystem(native: string): GuestSystem {
   const applet = new ResidentApplet(native, 'restore');
-  const ask = async (...records: string[]): Promise<number> => (await applet.ask([records]))[0]?.errno ?? 0;
-  const must = async (...records: string[]): Promise<void> => {
-    const errno = await ask(...records);
-    if (errno !== 0) throw new AenvError('internal', `${records[0]} failed with system error ${errno}`);
-  };
   return {
-    setClock: ({ seconds, at }) => must(`clock ${seconds} ${at}`),
-    reseed: (seed) => must('reseed', Buffer.from(seed).toString('hex')),
-    disconnect: (keepPort) => must(`disconnect ${keepPort}`),
-    freeze: async () => (await ask('freeze')) === 0,
-    // Without cgroups nothing was stopped, and there is nothing to let go on.
-    thaw: async () => void (await ask('thaw')),
+    async renew({ time, seed }) {
+      const requests = [
+        ...(time === undefined ? [] : [[`clock ${time.seconds} ${time.at} ${time.port}`]]),
+        ...(seed === undefined ? [] : [['reseed', Buffer.from(seed).toString('hex')]]),
+      ];
+      let waited = 0;
+      for (const [index, { errno, pairs }] of (await applet.ask(requests)).entries()) {
+        const [request = ''] = requests[index] ?? [];
+        if (errno !== 0) throw new AenvError('internal', `${request} failed with system error ${errno}`);
+        for (const [name, value] of pairs) if (name === 'waited') waited = Number(value);
+      }
+      return waited;
+    },
+    freeze: async () => (await applet.ask([['freeze']]))[0]?.errno === 0,
+    async release({ keepPort, thaw }) {
+      const requests = [
+        ...(keepPort === undefined ? [] : [[`disconnect ${keepPort}`]]),
+        // Without cgroups nothing was stopped, and there is nothing to let go on.
+        ...(thaw ? [['thaw']] : []),
+      ];
+      const [first] = await applet.ask(requests);
+      return keepPort === undefined || first?.errno === 0;
+    },
     sync: () => runNative(native, ['sync']),
     setIdentity: (identity) => applyIdentity(identity),
     mountDrives: (drives) => mountDrives(drives, (args) => runNative(native, ['mount', ...args])),

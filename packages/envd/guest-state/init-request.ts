@@ -33,9 +33,14 @@ export function parseInitRequest(body: unknown): InitRequest {
     throw new AenvError('invalid_request', 'machineId must have 32 hexadecimal digits');
   }
   if (body.event !== undefined && body.event !== null) request.event = parseEvent(body.event);
-  if (body.capture !== undefined && body.capture !== null) {
-    if (typeof body.capture !== 'boolean') throw new AenvError('invalid_request', 'capture must be true or false');
-    request.capture = body.capture;
+  for (const field of ['capture', 'letGo'] as const) {
+    const value = body[field];
+    if (value === undefined || value === null) continue;
+    if (typeof value !== 'boolean') throw new AenvError('invalid_request', `${field} must be true or false`);
+    request[field] = value;
+  }
+  if (request.letGo === true && request.event === undefined) {
+    throw new AenvError('invalid_request', 'letGo needs an event');
   }
   if (body.envVars !== undefined && body.envVars !== null) {
     if (!isStringMap(body.envVars)) throw new AenvError('invalid_request', 'envVars must map names to strings');

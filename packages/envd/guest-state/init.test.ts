@@ -80,7 +80,7 @@ test('the clock is stepped, the seed is used, and a guest is named when its name
 });
 
 test('a clone whose clock or entropy cannot be set is refused, and its state is not changed', async () => {
-  const system = { ...recordedSystem(), setClock: async () => assert.fail('no clock') };
+  const system = { ...recordedSystem(), renew: async () => assert.fail('no clock') };
   await using envd = await testEnvd({ system });
   assert.equal((await envd.init({ timestamp: '2031-05-06T07:08:09Z', accessToken: 't' })).status, 500);
   assert.equal((await fetch(`${envd.url}/envs`)).status, 200);

@@ -1,13 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   BOOT_ID_HEADER,
+  HOOKS_HEADER,
   HOST_SECRET_HEADER,
   type INIT_STEPS,
   type InitRequest,
   STEPS_HEADER,
 } from '@aenv/contracts/envd/host-api.ts';
+import { HOOK_FOLDERS } from '@aenv/contracts/envd/restore-api.ts';
 import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
+import { hooksIn } from '../hooks/folder.ts';
 import { equalSecrets, header } from '../server/access.ts';
 import { sendEmpty } from '../server/answer.ts';
 import { readJson } from '../server/body.ts';
@@ -17,19 +20,26 @@ import { parseInitRequest, parseTimestamp } from './init-request.ts';
 import type { GuestState, StateStore } from './state.ts';
 
 const BODY_MAX = 1024 * 1024;
+const NS_PER_MS = 1e6;
 // 32 bytes in hex or base64; the lower limit only keeps out what cannot be a secret.
 const SECRET_MIN = 16;
 const SECRET_MAX = 512;
+
+type Step = (typeof INIT_STEPS)[number];
 
 /** What the steps of one call took, as a header shows it. */
 class Steps {
   readonly #taken: string[] = [];
 
-  async time<T>(step: (typeof INIT_STEPS)[number], work: () => T | Promise<T>): Promise<T> {
+  async time<T>(step: Step, work: () => T | Promise<T>): Promise<T> {
     const begin = performance.now();
     const result = await work();
-    this.#taken.push(`${step};dur=${(performance.now() - begin).toFixed(1)}`);
+    this.note(step, performance.now() - begin);
     return result;
+  }
+
+  note(step: Step, ms: number): void {
+    this.#taken.push(`${step};dur=${ms.toFixed(1)}`);
   }
 
   toString(): string {
@@ -44,6 +54,8 @@ export class InitHandler {
   readonly #log: Log;
   readonly #warmUp: () => Promise<void>;
   #last: Promise<unknown> = Promise.resolve();
+  /** the seed of the call by which programs go on */
+  #wentOnBy: string | undefined;
 
   /** @param warmUp loads what the first call of a client needs */
   constructor(state: StateStore, system: GuestSystem, log: Log, warmUp: () => Promise<void>) {
@@ -64,13 +76,17 @@ export class InitHandler {
     const call = { secret, init, arrived, steps, port: request.socket.remotePort ?? 0 };
     const turn = this.#last.then(() => this.#apply(call));
     this.#last = turn.catch(() => {});
-    await turn;
+    const waited = await turn;
     if (init.capture === true) await this.#warmUp();
-    sendEmpty(response, {
+    const headers = {
       'x-envd-version': ENVD_VERSION,
-      [STEPS_HEADER]: String(steps),
       ...(init.capture === true ? {} : { [BOOT_ID_HEADER]: this.#system.bootId() }),
-    });
+      ...(init.letGo === true && init.event !== undefined
+        ? { [HOOKS_HEADER]: hooksIn(HOOK_FOLDERS[init.event]).length }
+        : {}),
+    };
+    steps.note('guest', waited + Number(process.hrtime.bigint() - arrived) / NS_PER_MS);
+    sendEmpty(response, { ...headers, [STEPS_HEADER]: String(steps) });
   }
 
   /**
@@ -90,17 +106,19 @@ export class InitHandler {
     return given;
   }
 
-  async #apply({ secret, init, arrived, steps, port }: Call): Promise<void> {
+  /** @returns as `GuestSystem.renew` */
+  async #apply({ secret, init, arrived, steps, port }: Call): Promise<number> {
     const before = this.#state.current;
     // Two first calls at once: the second one has waited, and the secret is set by now.
     if (before.hostSecret !== undefined && !equalSecrets(secret, before.hostSecret)) throw notHost();
-    const { timestamp, seed, drives, event, machineId } = init;
+    const { timestamp, seed, drives, event, machineId, letGo = false } = init;
     // Time and entropy are what a clone must not run without, so a failure here fails the call.
-    if (timestamp !== undefined) {
-      const time = { seconds: parseTimestamp(timestamp), at: arrived };
-      await steps.time('time', () => this.#system.setClock(time));
-    }
-    if (seed !== undefined) await steps.time('entropy', () => this.#system.reseed(Buffer.from(seed, 'base64')));
+    const waited = await steps.time('kernel', () =>
+      this.#system.renew({
+        ...(timestamp === undefined ? {} : { time: { seconds: parseTimestamp(timestamp), at: arrived, port } }),
+        ...(seed === undefined ? {} : { seed: Buffer.from(seed, 'base64') }),
+      }),
+    );
     if (drives !== undefined) await steps.time('drives', () => this.#system.mountDrives(drives));
     const state = merge(before, secret, init);
     await steps.time('access', () => this.#state.save(state));
@@ -109,7 +127,8 @@ export class InitHandler {
     if (sandboxId !== undefined && renamed) {
       await steps.time('identity', () => this.#setIdentity(state, sandboxId, machineId));
     }
-    if (event !== undefined) await steps.time('network', () => this.#disconnect(port));
+    if (event !== undefined) await steps.time('release', () => this.#release(port, letGo, seed));
+    return waited;
   }
 
   /** A root file system that takes no files still makes a sandbox that runs. */
@@ -122,13 +141,12 @@ export class InitHandler {
     }
   }
 
-  /** Connections that cannot be broken end by themselves, only later. */
-  async #disconnect(keepPort: number): Promise<void> {
-    try {
-      await this.#system.disconnect(keepPort);
-    } catch (error) {
-      this.#log('warn', 'connections from before could not be broken', { error: describeError(error) });
-    }
+  async #release(port: number, letGo: boolean, seed: string | undefined): Promise<void> {
+    const again = letGo && seed !== undefined && seed === this.#wentOnBy;
+    const broken = await this.#system.release({ keepPort: again ? undefined : port, thaw: letGo });
+    if (letGo) this.#wentOnBy = seed;
+    // They end by themselves, only later.
+    if (!broken) this.#log('warn', 'connections from before could not be broken');
   }
 }
 
@@ -152,7 +170,7 @@ function notHost(): AenvError {
 
 function merge(before: GuestState, hostSecret: string, init: InitRequest): GuestState {
   const { accessToken, timestamp: _timestamp, seed: _seed, capture: _capture, envVars, ...more } = init;
-  const { event: _event, machineId: _machineId, drives: _drives, ...fields } = more;
+  const { event: _event, letGo: _letGo, machineId: _machineId, drives: _drives, ...fields } = more;
   const { accessToken: token, ...rest } = before;
   const next = accessToken === undefined ? token : (accessToken ?? undefined);
   return {

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { HOST_SECRET_HEADER, STEPS_HEADER } from '@aenv/contracts/envd/host-api.ts';
+import { HOOKS_HEADER, HOST_SECRET_HEADER, type InitRequest, STEPS_HEADER } from '@aenv/contracts/envd/host-api.ts';
 import { Watchers } from '../filesystem/watch/watchers.ts';
 import { hooksIn } from '../hooks/folder.ts';
 import { runHooks } from '../hooks/run.ts';
@@ -30,7 +30,7 @@ test('around a capture programs stop and go on, only for the host; connections b
   const settled = await envd.init({ event: 'fork', machineId: '0'.repeat(32), sandboxId: 'i1', seed: 'AAAA' });
   assert.match(
     settled.headers.get(STEPS_HEADER) ?? '',
-    /^entropy;dur=[\d.]+, access;.*, identity;.*, network;dur=[\d.]+$/,
+    /^kernel;dur=[\d.]+, access;.*, identity;.*, release;.*, guest;dur=[\d.]+$/,
   );
   assert.equal(envd.system.identities[0]?.machineId, '0'.repeat(32));
   const timestamp = '2031-05-06T07:08:09Z';
@@ -44,6 +44,8 @@ test('around a capture programs stop and go on, only for the host; connections b
   assert.match(broken ?? '', /^disconnect all but [1-9]\d+$/);
   for (const [path, body] of [
     ['/init', { event: 'birth' }],
+    ['/init', { event: 'fork', letGo: 1 }],
+    ['/init', { letGo: true }],
     ['/init', { machineId: 'x' }],
     ['/unfreeze', { event: 1 }],
     ['/unfreeze', { timestamp: 5 }],
@@ -55,6 +57,20 @@ test('around a capture programs stop and go on, only for the host; connections b
   ] as const) {
     assert.equal((await post(envd, path, body)).status, 400, JSON.stringify([path, body]));
   }
+});
+
+test('one call may do it all; the same one again breaks no connections that programs have made since', async () => {
+  await using envd = await testEnvd();
+  await envd.init();
+  const call = { event: 'create', letGo: true, seed: 'AAAA', sandboxId: 'i1' } as const;
+  const told = async (body: InitRequest) => {
+    const answer = await envd.init(body);
+    assert.deepEqual([answer.status, answer.headers.get(HOOKS_HEADER)], [204, '0']);
+    return envd.system.told.splice(0).map((text) => text.replace(/\d+$/, 'PORT'));
+  };
+  assert.deepEqual(await told(call), ['disconnect all but PORT', 'thaw']);
+  assert.deepEqual(await told(call), ['thaw']);
+  assert.deepEqual(await told({ ...call, seed: 'AAAB' }), ['disconnect all but PORT', 'thaw']);
 });
 
 test('a guest that has heard the time goes on by the latest that it was told; one that has not is set to it', async () => {

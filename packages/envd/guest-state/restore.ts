@@ -39,11 +39,11 @@ export class RestoreHandler {
     if (typeof stay !== 'boolean') throw new AenvError('invalid_request', 'stay must be a boolean');
     const hooks = event === undefined ? 0 : hooksIn(HOOK_FOLDERS[parseEvent(event)]).length;
     if (timestamp !== undefined) {
-      const time = { seconds: parseTimestamp(timestamp), at };
+      const time = { seconds: parseTimestamp(timestamp), at, port: request.socket.remotePort ?? 0 };
       const afterInit = stay || event !== undefined;
-      if (!afterInit || Number(time.seconds) > secondsAt(at)) await system.setClock(time);
+      if (!afterInit || Number(time.seconds) > secondsAt(at)) await system.renew({ time });
     }
-    if (!stay) await system.thaw();
+    if (!stay) await system.release({ thaw: true });
     sendJson(response, 200, { hooks } satisfies UnfreezeAnswer);
   }
 

@@ -19,11 +19,9 @@ const SECRET = 'a'.repeat(64);
 
 /** A guest where nothing is changed: this is the host. */
 const untouched: GuestSystem = {
-  setClock: async () => {},
-  reseed: async () => {},
-  disconnect: async () => {},
+  renew: async () => 0,
   freeze: async () => true,
-  thaw: async () => {},
+  release: async () => true,
   setIdentity: () => {},
   mountDrives: async () => {},
   sync: async () => {},

@@ -34,11 +34,17 @@ export function recordedSystem(): RecordedSystem {
     identities,
     drives,
     mountDrives: async (some) => void drives.push(...some),
-    setClock: async (time) => void clocks.push(time),
-    reseed: async (seed) => void seeds.push(seed),
-    disconnect: async (port) => void told.push(`disconnect all but ${port}`),
+    renew: async ({ time, seed }) => {
+      if (time !== undefined) clocks.push(time);
+      if (seed !== undefined) seeds.push(seed);
+      return 0;
+    },
     freeze: async () => told.push('freeze') > 0,
-    thaw: async () => void told.push('thaw'),
+    release: async ({ keepPort, thaw }) => {
+      if (keepPort !== undefined) told.push(`disconnect all but ${keepPort}`);
+      if (thaw) told.push('thaw');
+      return true;
+    },
     sync: async () => void told.push('sync'),
     setIdentity: (identity) => void identities.push(identity),
     bootId: () => '00000000-0000-4000-8000-000000000000',

@@ -33,9 +33,10 @@ test('called in a wrong way, every applet says how it is used and does nothing',
 
 test('a restore step that makes no sense is refused before the kernel sees it', async () => {
   const steps = [
-    ...['now 1', '', '1', '1. 1', '1.0000000001 1', '-5 1', '1e9 1', '9999999999999 1', '1 ', '1 x'].map(
+    ...['now 1 1', '', '1', '1 1', '1. 1 1', '1.0000000001 1 1', '-5 1 1', '1e9 1 1', '9999999999999 1 1', '1 '].map(
       (text) => `clock ${text}`,
     ),
+    ...['1 x 1', '1 1 ', '1 1 x', '1 1 65536', '1 1 1 '].map((text) => `clock ${text}`),
     ...[0, 31, 513].map((size) => `reseed\0${'00'.repeat(size)}`),
     ...['0'.repeat(63), 'g'.repeat(64)].map((text) => `reseed\0${text}`),
     ...['', 'x', '65536', '123456'].map((text) => `disconnect ${text}`),

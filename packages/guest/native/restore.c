@@ -3,8 +3,11 @@
  * serves all requests: to start one at that moment would take an emulated guest longer than all the steps together.
  * Records end with a NUL byte. Requests ("|" stands between records):
  *
- *   clock SECONDS[.NANOSECONDS] AT   steps CLOCK_REALTIME to what it is by now, if it was this when CLOCK_MONOTONIC was AT
- *                                    nanoseconds
+ *   clock SECONDS[.NANOSECONDS] AT PORT
+ *                                    steps CLOCK_REALTIME to what it is by now, if it was this when the kernel received
+ *                                    the call that came by envd's connection with this port of the host; where that is
+ *                                    not known, when CLOCK_MONOTONIC was AT nanoseconds. Answered with "waited | MS" as
+ *                                    well, what lay between
  *   reseed | HEX                     mixes 32..512 bytes of the host's entropy into the kernel's generator, credits them
  *                                    and makes it reseed at once, so that clones of one snapshot part ways (random(4))
  *   disconnect PORT                  breaks all TCP connections but those within the guest and that of envd with this port
@@ -22,6 +25,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/random.h>
 #include <poll.h>
 #include <stdint.h>
@@ -35,6 +39,7 @@
 #define SEED_MAX 512
 
 #define NS_PER_S INT64_C(1000000000)
+#define NS_PER_MS INT64_C(1000000)
 
 /* Longer than a host waits for a guest that it restores, by the guest's own monotonic clock. */
 #define FROZEN_MAX_MS 60000
@@ -57,10 +62,10 @@ static int parse_digits(const char **text, int most, int64_t *value)
 	return count > most ? 0 : count;
 }
 
-/* "1764429000.012345678 73000000000"; the fraction is optional and has 1..9 digits. */
-static int step_clock(const char *text)
+/* "1764429000.012345678 73000000000 40312"; the fraction is optional and has 1..9 digits. `waited` is in nanoseconds. */
+static int step_clock(const char *text, int64_t *waited)
 {
-	int64_t seconds, fraction = 0, at, now;
+	int64_t seconds, fraction = 0, at, port, now, age, received;
 	struct timespec time;
 
 	if (parse_digits(&text, 12, &seconds) == 0)
@@ -75,12 +80,17 @@ static int step_clock(const char *text)
 		for (; digits < 9; digits++)
 			fraction *= 10;
 	}
-	if (*text++ != ' ' || parse_digits(&text, 18, &at) == 0 || *text != '\0')
+	if (*text++ != ' ' || parse_digits(&text, 18, &at) == 0)
+		return EINVAL;
+	if (*text++ != ' ' || parse_digits(&text, 5, &port) == 0 || *text != '\0' || port > 65535)
 		return EINVAL;
 	/* what a signed number of nanoseconds holds is more than two centuries away */
 	if (seconds > INT64_MAX / NS_PER_S / 2)
 		return EINVAL;
-	now = seconds * NS_PER_S + fraction + monotonic_ns() - at;
+	received = ms_since_received((unsigned)port) * NS_PER_MS;
+	age = monotonic_ns() - at;
+	*waited = received > age ? received - age : 0;
+	now = seconds * NS_PER_S + fraction + age + *waited;
 	if (now < 0)
 		return EINVAL;
 	time.tv_sec = now / NS_PER_S;
@@ -143,7 +153,7 @@ int restore_main(int argc, char **argv)
 	setvbuf(stdout, output, _IOFBF, sizeof output);
 	for (;;) {
 		struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
-		int64_t left = thaw_at == 0 ? -1 : (thaw_at - monotonic_ns()) / 1000000;
+		int64_t left = thaw_at == 0 ? -1 : (thaw_at - monotonic_ns()) / NS_PER_MS;
 		int result;
 		char *record;
 
@@ -159,7 +169,11 @@ int restore_main(int argc, char **argv)
 		if (record == NULL)
 			break;
 		if (strncmp(record, "clock ", 6) == 0) {
-			result = step_clock(record + 6);
+			int64_t waited = 0;
+
+			result = step_clock(record + 6, &waited);
+			if (result == 0 && fprintf(stdout, "waited%c%" PRId64 "%c", 0, waited / NS_PER_MS, 0) < 0)
+				break;
 		} else if (strcmp(record, "reseed") == 0) {
 			record = read_record(&input);
 			if (record == NULL)
@@ -169,7 +183,7 @@ int restore_main(int argc, char **argv)
 			result = serve_disconnect(record + 11);
 		} else if (strcmp(record, "freeze") == 0) {
 			result = set_frozen(true);
-			thaw_at = monotonic_ns() + FROZEN_MAX_MS * INT64_C(1000000);
+			thaw_at = monotonic_ns() + FROZEN_MAX_MS * NS_PER_MS;
 		} else if (strcmp(record, "thaw") == 0) {
 			result = set_frozen(false);
 			thaw_at = 0;

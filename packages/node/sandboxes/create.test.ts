@@ -34,7 +34,7 @@ test('a create hands out id and token, tells envd who it is, and is logged once 
     'guest',
     'queue',
     'settle',
-    'settle.time',
+    'settle.kernel',
     'slot',
     'total',
     'vm',

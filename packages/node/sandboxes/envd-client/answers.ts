@@ -33,6 +33,14 @@ export function hookCountOf(answer: EnvdAnswer): number {
   return answer.status === 404 ? 0 : read(answer, HookCount).hooks;
 }
 
+/** Of a guest that was let go on by its first call. @throws AenvError `restore_failed` for what is no such number */
+export function hookHeaderOf(header: string | string[] | undefined): number | undefined {
+  if (header === undefined) return undefined;
+  const count = typeof header === 'string' && /^\d{1,3}$/.test(header) ? Number(header) : Number.NaN;
+  if (!(count <= HOOKS_MAX)) throw new AenvError('restore_failed', 'envd gave no answer that makes sense');
+  return count;
+}
+
 export function hookResultsOf(answer: EnvdAnswer): readonly HookResult[] {
   return read(answer, Hooks).hooks;
 }

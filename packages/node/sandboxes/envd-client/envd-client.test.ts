@@ -213,6 +213,38 @@ test('a guest that may have heard the time late is told again before its program
   }
 });
 
+test('what the guest did between the call and its answer does not make the time late; it tells its hooks', async () => {
+  let time = 0;
+  let guest = '';
+  const paths: (string | undefined)[] = [];
+  const { server, port } = await listen((request, response) => {
+    paths.push(request.url);
+    request.resume();
+    if (request.url !== '/init') return response.end('{"hooks":0}');
+    time += 3 * TIME_LATE_MS;
+    response.writeHead(204, {
+      'x-envd-version': '0.5.7',
+      'x-aenv-hooks': guest === '' ? '65' : '2',
+      'server-timing': guest,
+    });
+    return response.end();
+  });
+  const envd = envdOverTcp({ ...systemClock, now: () => time })({ address: '127.0.0.1', port });
+  const init = () => envd.init({ event: 'fork', letGo: true }, ['secret'], limit(5_000));
+  try {
+    await assert.rejects(init(), { code: 'restore_failed' }, 'more hooks than there can be');
+    guest = `guest;dur=${2 * TIME_LATE_MS}`;
+    assert.equal((await init()).hooks, 2);
+    assert.deepEqual(paths.splice(0), ['/init', '/init']);
+    guest = `guest;dur=${2 * TIME_LATE_MS - 1}`;
+    await init();
+    assert.deepEqual(paths, ['/init', '/unfreeze']);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
 test('steps around a capture are asked with the secret; what a guest answers is bounded', async () => {
   let answer: unknown = { frozen: true };
   const asked: unknown[] = [];

@@ -1,5 +1,6 @@
 import {
   BOOT_ID_HEADER,
+  HOOKS_HEADER,
   HOST_SECRET_HEADER,
   type InitRequest,
   STEPS_HEADER,
@@ -14,7 +15,7 @@ import {
 } from '@aenv/contracts/envd/restore-api.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
-import { frozenOf, hookCountOf, hookResultsOf, stepsOf } from './answers.ts';
+import { frozenOf, hookCountOf, hookHeaderOf, hookResultsOf, stepsOf } from './answers.ts';
 import { type EnvdAnswer, exchange, type GuestLine } from './request.ts';
 
 /** envd of one incarnation, as the host speaks to it. */
@@ -25,8 +26,8 @@ export interface EnvdClient {
    */
   waitHealthy(signal: AbortSignal, onKernelUp?: () => void): Promise<void>;
   /**
-   * Hands over time, identity, secrets and environment. Where the answer takes so long that the guest may have heard the
-   * time late, it is told again before this returns.
+   * Hands over time, identity, secrets and environment, and lets programs go on if that is asked for. Where the answer
+   * was on its way for so long that the guest may have heard the time late, it is told again before this returns.
    * @param secrets the host secrets that the guest may ask for, the likeliest first: a call whose answer was lost has
    *   changed it already
    * @throws AenvError `boot_failed` when envd refuses; the signal's reason
@@ -64,6 +65,8 @@ export interface EnvdClient {
 export interface InitAnswer {
   /** of the guest's kernel; a guest that is about to be captured has none yet */
   readonly bootId?: string;
+  /** that there are for the event, where programs were let go on; an envd from before there was `letGo` tells none */
+  readonly hooks?: number;
   readonly envdVersion: string;
   /** `ms` that the guest took for each of its steps */
   readonly steps: Readonly<Record<string, number>>;
@@ -135,9 +138,10 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
     },
 
     async init(request, secrets, signal) {
-      const { answer, late } = await tellTime(guest, { path: '/init', body: request }, secrets, signal);
+      const { answer, ms } = await tellTime(guest, { path: '/init', body: request }, secrets, signal);
       const settled = readInitAnswer(answer);
-      if (late) {
+      // What the guest did in this time, it did after it had heard it.
+      if (ms - (settled.steps.guest ?? 0) > TIME_LATE_MS) {
         const call = { path: UNFREEZE_PATH, body: { stay: true } };
         const known = request.hostSecret === undefined ? secrets : [request.hostSecret];
         await untilInTime(() => tellTime(guest, call, known, signal));
@@ -183,7 +187,7 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
     },
   });
 
-  /** A call that brings the time, read when it goes out; `late` when the guest may have heard it late. */
+  /** A call that brings the time, read when it goes out. */
   async function tellTime(
     guest: EnvdAddress,
     { path, body }: { readonly path: string; readonly body: object },
@@ -196,7 +200,7 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
       return { ...body, timestamp: new Date(told).toISOString() };
     };
     const answer = await post(guest, { path, body: timed }, secrets, signal);
-    return { answer, late: clock.now() - told > TIME_LATE_MS };
+    return { answer, ms: clock.now() - told };
   }
 
   /** Asks until there is an answer; the call can be repeated. A secret that the guest does not know is left out then. */
@@ -234,14 +238,15 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
 
 interface Told {
   readonly answer: EnvdAnswer;
-  readonly late: boolean;
+  /** from when the time was read until the answer had come */
+  readonly ms: number;
 }
 
 /** Bounded: on a host that is always busy a clock that is a second late is better than no sandbox. */
 async function untilInTime(tell: () => Promise<Told>): Promise<Told> {
   for (let calls = 1; ; calls++) {
     const told = await tell();
-    if (!told.late || calls === TIME_CALLS_MAX) return told;
+    if (told.ms <= TIME_LATE_MS || calls === TIME_CALLS_MAX) return told;
   }
 }
 
@@ -263,7 +268,12 @@ function readInitAnswer(answer: EnvdAnswer): InitAnswer {
     throw new AenvError('boot_failed', 'envd did not tell its version');
   }
   const steps = stepsOf(answer.headers[STEPS_HEADER]);
-  return { ...(bootId === undefined ? {} : { bootId }), envdVersion, steps };
+  const hooks = hookHeaderOf(answer.headers[HOOKS_HEADER]);
+  return {
+    ...{ envdVersion, steps },
+    ...(bootId === undefined ? {} : { bootId }),
+    ...(hooks === undefined ? {} : { hooks }),
+  };
 }
 
 /** Of an error of envd. The text is a guest's: it is read with care. */

@@ -190,7 +190,7 @@ async function takeWarm(
   return standing;
 }
 
-type Machine = Omit<Standing, 'resources'>;
+type Machine = Omit<Standing, 'resources' | 'line'> & Partial<Pick<Standing, 'line'>>;
 
 /** A captured machine in a VM, standing still. */
 async function restore(options: LaunchOptions, request: LaunchRequest, checkpoint: OpenCheckpoint): Promise<Machine> {
@@ -206,14 +206,14 @@ async function restore(options: LaunchOptions, request: LaunchRequest, checkpoin
 async function goOn(
   options: LaunchOptions,
   request: LaunchRequest,
-  { vm, slot, volume, drives, boot, secret }: Machine,
+  { vm, slot, volume, drives, boot, secret, line: open }: Machine,
   event: RestoreEvent,
   recorded: () => Promise<void> = async () => {},
 ): Promise<Launched> {
   const { stopwatch, signal, hostSecret, init } = request;
   request.onVmStarted({ slot, volume, drives, vm, boot });
   await recorded();
-  using line = new GuestLine();
+  using line = open ?? new GuestLine();
   const envd = options.connectEnvd({ address: slot.hostAddress, port: ENVD_PORT, line });
   await vm.resume();
   const over = new AbortController();

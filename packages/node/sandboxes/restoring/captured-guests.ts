@@ -55,8 +55,9 @@ export function createCapturedGuests(connect: ConnectEnvd, log: Logger): Capture
       const envd = envdOf(address);
       for (let round = 0; round < REHEARSALS; round++) {
         await envd.freeze(hostSecret, signal);
-        await envd.init({ capture: true, event: 'create', seed: newSeed(), hostSecret }, [hostSecret], signal);
-        await envd.unfreeze(hostSecret, 'create', signal);
+        const asCaptured = { capture: true, event: 'create', letGo: true } as const;
+        await envd.init({ ...asCaptured, seed: newSeed(), hostSecret }, [hostSecret], signal);
+        await envd.unfreeze(hostSecret, undefined, signal);
       }
     },
   };

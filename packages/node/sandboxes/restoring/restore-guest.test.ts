@@ -19,8 +19,8 @@ function restore(envd: Partial<Envd>, signal = new AbortController().signal) {
     ...{ event: 'fork', init: { sandboxId: 'i1' }, oldSecret: 'old', hostSecret: 'new', stopwatch, signal },
   };
   const whole: Envd = {
-    init: async () => ({ envdVersion: '0.6.13', steps: { time: 2, entropy: 1 } }),
-    unfreeze: async () => 0,
+    init: async () => ({ envdVersion: '0.6.13', steps: { kernel: 2 }, hooks: 0 }),
+    unfreeze: async () => assert.fail('its programs go on'),
     runHooks: async () => assert.fail('there are none'),
     ...envd,
   };
@@ -39,9 +39,8 @@ test('the phases come in their order, with their names and times, and hooks last
   const { stopwatch, done } = restore({
     init: async (request, secrets) => {
       calls.push(['init', request, secrets]);
-      return { envdVersion: '0.6.13', steps: { time: 2, entropy: 1 } };
+      return { envdVersion: '0.6.13', steps: { kernel: 2, release: 1 }, hooks: 1 };
     },
-    unfreeze: async (secret, event) => calls.push(['unfreeze', secret, event]),
     runHooks: async (secret, request) => {
       calls.push(['hooks', secret, request]);
       return [HOOK];
@@ -49,32 +48,43 @@ test('the phases come in their order, with their names and times, and hooks last
   });
   assert.deepEqual((await done).hooks, [HOOK]);
   assert.deepEqual(calls, [
-    ['init', { sandboxId: 'i1', event: 'fork', hostSecret: 'new' }, ['old', 'new']],
-    ['unfreeze', 'new', 'fork'],
+    ['init', { sandboxId: 'i1', event: 'fork', hostSecret: 'new', letGo: true }, ['old', 'new']],
     ['hooks', 'new', { event: 'fork', timeoutMs: 1_000 }],
   ]);
-  assert.deepEqual(Object.keys(stopwatch.read()), [
-    ...['settle', 'settle.time', 'settle.entropy', 'release', 'hooks', 'total'],
-  ]);
+  assert.deepEqual(Object.keys(stopwatch.read()), ['settle', 'settle.kernel', 'settle.release', 'hooks', 'total']);
+});
+
+test('an envd of before its first call let programs go on is told so by a second one, with the new secret', async () => {
+  const calls: unknown[] = [];
+  const { stopwatch, done } = restore({
+    init: async () => ({ envdVersion: '0.6.13', steps: {} }),
+    unfreeze: async (secret, event) => calls.push([secret, event]),
+    runHooks: async () => [HOOK],
+  });
+  assert.deepEqual((await done).hooks, [HOOK]);
+  assert.deepEqual(calls, [['new', 'fork']]);
+  assert.deepEqual(Object.keys(stopwatch.read()), ['settle', 'release', 'hooks', 'total']);
 });
 
 test('a guest that does not answer in time, or cannot reseed, is not restored; what ends the start ends it too', async () => {
   await assert.rejects(restore({ init: (_request, _secrets, signal) => never(signal) }).done, isCode('restore_failed'));
+  const older = { init: async () => ({ envdVersion: '0.6.13', steps: {} }) };
   await assert.rejects(
-    restore({ unfreeze: (_secret, _event, signal) => never(signal) }).done,
+    restore({ ...older, unfreeze: (_secret, _event, signal) => never(signal) }).done,
     isCode('restore_failed'),
   );
   const refused = new AenvError('boot_failed', 'reseed failed');
   await assert.rejects(restore({ init: () => Promise.reject(refused) }).done, refused);
   const controller = new AbortController();
-  const broken = restore({ unfreeze: async () => 1, runHooks: (_s, _r, signal) => never(signal) }, controller.signal);
+  const init = async () => ({ envdVersion: '0.6.13', steps: {}, hooks: 1 });
+  const broken = restore({ init, runHooks: (_s, _r, signal) => never(signal) }, controller.signal);
   controller.abort(new AenvError('shutting_down', 'enough'));
   await assert.rejects(broken.done, isCode('shutting_down'));
 });
 
 test('hooks of which nothing is heard stop nothing, and are told', async () => {
   const { hooks } = await restore({
-    unfreeze: async () => 1,
+    init: async () => ({ envdVersion: '0.6.13', steps: {}, hooks: 1 }),
     runHooks: async () => Promise.reject(new Error('gone')),
   }).done;
   assert.deepEqual([hooks.length, hooks[0]?.ok, hooks[0]?.status], [1, false, 'nothing was heard of them: gone']);

@@ -33,8 +33,9 @@ export interface RestoredGuest {
  * The steps between the first instruction of a captured guest and the moment at which it counts as running, the same for
  * every VMM and every reason to continue one:
  *
- *   settle   time, entropy, access (its new secret, tokens, variables), identity, network; programs of the user stand still
- *   release  the time once more, which by now is a warm call's exact, and all programs go on. Its answer is the ping
+ *   settle   time and entropy, access (its new secret, tokens, variables), identity; then connections from outside are
+ *            broken, and programs of the user, which stood still until now, go on. Its answer is the ping. An envd that was
+ *            captured before all of this was one call lets them go on with a second one, `release`
  *   hooks    where the guest has any
  *
  * What a hook does wrong is told and stops nothing.
@@ -52,8 +53,8 @@ export async function restoreGuest(
   try {
     // A call whose answer was lost has changed the secret already.
     const secrets = [oldSecret, hostSecret];
-    answer = await settle(envd, { ...init, event, hostSecret }, { ...answering, secrets });
-    count = await stopwatch.time('release', () => envd.unfreeze(hostSecret, event, answering.signal));
+    answer = await settle(envd, { ...init, event, hostSecret, letGo: true }, { ...answering, secrets });
+    count = answer.hooks ?? (await stopwatch.time('release', () => envd.unfreeze(hostSecret, event, answering.signal)));
   } catch (error) {
     signal.throwIfAborted();
     if (limit.aborted) throw new AenvError('restore_failed', 'the guest did not answer in time', { cause: error });

@@ -211,10 +211,14 @@ export class FakeHost implements LaunchOptions {
     init: async (request, _secrets, signal) => {
       await this.pass('init', signal);
       this.inits.push(request);
+      if (request.letGo === true) this.released.push(request.event);
       const restored = this.#restoring;
       this.#restoring = undefined;
       const number = String(++this.#boots).padStart(12, '0');
-      return { bootId: restored ?? `00000000-0000-4000-8000-${number}`, envdVersion: '0.6.13', steps: { time: 1 } };
+      return {
+        ...{ bootId: restored ?? `00000000-0000-4000-8000-${number}`, envdVersion: '0.6.13', steps: { kernel: 1 } },
+        ...(request.letGo === true ? { hooks: this.guestHooks.length } : {}),
+      };
     },
     freeze: async () => true,
     unfreeze: async (_secret, event, signal) => {

@@ -4,6 +4,7 @@ import type { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type { MicroVm } from '@aenv/vmm/contract/micro-vm.ts';
 import type { BootParts } from '../checkpoints/contract.ts';
 import type { MachineDrive } from '../drives/contract.ts';
+import type { GuestLine } from '../envd-client/request.ts';
 
 /** What a sandbox is asked for by; one that is kept ready fits when all of it is equal. */
 export interface WarmKey {
@@ -25,6 +26,8 @@ export interface Standing {
   readonly boot: BootParts;
   /** what its envd asks of the host */
   readonly secret: string;
+  /** on which its envd has answered; closed with what it holds */
+  readonly line: GuestLine;
   /** gives back all that it holds */
   readonly resources: Rollback;
 }

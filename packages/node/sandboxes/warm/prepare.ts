@@ -4,6 +4,7 @@ import { Rollback } from '@aenv/platform/rollback/rollback.ts';
 import type { UseGuest } from '../../templates/machine/use-guest.ts';
 import type { Checkpoints } from '../checkpoints/contract.ts';
 import type { ConnectEnvd } from '../envd-client/envd-client.ts';
+import { GuestLine } from '../envd-client/request.ts';
 import { newMachineId, newSecret, newSeed, randomName } from '../identity.ts';
 import type { RestoreVm } from '../launch/launch.ts';
 import { type PartsOptions, takeParts } from '../launch/parts.ts';
@@ -49,20 +50,20 @@ export async function prepareStanding(
   resources.add(() => vm.stop());
   await vm.resume();
   const secret = newSecret();
-  const envd = options.connectEnvd({ address: slot.hostAddress, port: ENVD_PORT });
+  const line = new GuestLine();
+  resources.add(() => line[Symbol.dispose]());
+  const envd = options.connectEnvd({ address: slot.hostAddress, port: ENVD_PORT, line });
   const limit = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]);
   const asCaptured = { capture: true, event: 'create', hostSecret: secret, seed: newSeed() } as const;
   await envd.init(asCaptured, [checkpoint.hostSecret, secret], limit);
   for (let round = 0; round < ROUNDS; round++) {
-    if (quiet) {
-      await envd.unfreeze(secret, 'create', limit);
-      await options.useGuest(slot.hostAddress, limit);
-      await envd.freeze(secret, limit);
-    }
-    await envd.init(asSomebody(sandboxId), [secret], limit);
+    await envd.init({ ...asSomebody(sandboxId), letGo: quiet }, [secret], limit);
+    if (!quiet) continue;
+    await options.useGuest(slot.hostAddress, limit);
+    await envd.freeze(secret, limit);
   }
   await vm.pause();
-  return { vm, slot, volume, drives, boot, secret, resources: resources.keep() };
+  return { vm, slot, volume, drives, boot, secret, line, resources: resources.keep() };
 }
 
 /** What a sandbox is told when it is made, of one that is none yet. */
