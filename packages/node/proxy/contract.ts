@@ -1,6 +1,7 @@
 /**
- * What the proxy must know of a sandbox. An incarnation is one run of one VM: connections, agents and sockets belong to
- * it and die with it, because the next sandbox in the same slot has the same address.
+ * What the proxy must know of a sandbox. An incarnation is one run of one VM, as long as it is served without a break:
+ * connections, agents and sockets belong to it and die with it, because the next sandbox in the same slot has the same
+ * address. One that has ended never comes back; a VM that is served again after a pause that failed is another one.
  */
 export interface RouteTarget {
   readonly sandboxId: string;

@@ -25,6 +25,7 @@ export class LiveSandbox {
   #abort = new AbortController();
   #lifecycle: Lifecycle;
   #operations = 0;
+  #servings = 0;
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(record: SandboxRecord, lifecycle: Lifecycle = INITIAL, resources = new Rollback()) {
@@ -66,6 +67,12 @@ export class LiveSandbox {
     } finally {
       this.#operations--;
     }
+  }
+
+  /** Names a time in which its VM is served, for the proxy, to which none comes back. */
+  nextServing(incarnation: string): string {
+    this.#servings++;
+    return this.#servings === 1 ? incarnation : `${incarnation}/${this.#servings}`;
   }
 
   /** For another start, when the one before is over. */

@@ -71,9 +71,15 @@ test('a sandbox whose capture fails runs on, reachable as before', async () => {
   f.host.hooks.set('capture', () => {
     throw new AenvError('no_space', 'the disk is full');
   });
-  await assert.rejects(f.sandboxes.pause(sandboxId, { memory: true }), hasCode('no_space'));
-  assert.equal(stateOf(f, sandboxId), 'running');
-  assert.equal(f.sandboxes.routes.lookup(sandboxId).kind, 'running');
+  const ended: string[] = [];
+  f.sandboxes.routes.onEnd((incarnation) => ended.push(incarnation));
+  for (const rounds of [1, 2]) {
+    await assert.rejects(f.sandboxes.pause(sandboxId, { memory: true }), hasCode('no_space'));
+    assert.equal(stateOf(f, sandboxId), 'running');
+    const route = f.sandboxes.routes.lookup(sandboxId);
+    assert.equal(ended.length, rounds);
+    assert.ok(route.kind === 'running' && !ended.includes(route.target.incarnation), 'the proxy serves it again');
+  }
   assert.equal([...f.host.vms.values()][0]?.state, 'running');
   assert.equal(f.ledger.sandboxes.get(sandboxId)?.checkpoint, undefined);
   f.host.hooks.clear();

@@ -96,7 +96,8 @@ export class Starting {
   serve(live: LiveSandbox, { vm, address }: Machine): void {
     const { record } = live;
     live.target = {
-      ...{ sandboxId: live.id, incarnation: vm.record.incarnation, address, hostSecret: record.hostSecret },
+      ...{ sandboxId: live.id, address, hostSecret: record.hostSecret },
+      incarnation: live.nextServing(vm.record.incarnation),
       ...(record.trafficAccessToken === undefined ? {} : { trafficAccessToken: record.trafficAccessToken }),
       ...(record.network.maskRequestHost === undefined ? {} : { maskRequestHost: record.network.maskRequestHost }),
       httpsPorts: record.network.httpsPorts,
