@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+
+const TEMPORARY = /^\.[0-9a-f]{12}\.tmp$/;
 
 /**
  * Writes a file so that after a crash either the old content or all of the new one is there: temporary file in the same
@@ -19,6 +21,13 @@ export async function writeDurable(path: string, data: string | Uint8Array, mode
     throw error;
   }
   await syncFolder(dirname(path));
+}
+
+/** Removes what writers that were killed have left in a folder. Only for who is alone in writing there. */
+export async function removeUnfinished(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    if (TEMPORARY.test(name)) await rm(join(folder, name), { force: true });
+  }
 }
 
 /** Makes renames and removals in a folder durable. */

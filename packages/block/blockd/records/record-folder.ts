@@ -1,7 +1,7 @@
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
-import { syncFolder, writeDurable } from '@aenv/platform/files/durable.ts';
+import { removeUnfinished, syncFolder, writeDurable } from '@aenv/platform/files/durable.ts';
 import type { z } from 'zod';
 
 const SUFFIX = '.json';
@@ -17,10 +17,11 @@ export class RecordFolder<T> {
   }
 
   /**
-   * All records.
+   * All records. What a daemon that was killed has begun to write goes.
    * @throws AenvError `ledger_failed` naming one that cannot be read: what it refers to must not be taken for garbage
    */
   async load(): Promise<T[]> {
+    await removeUnfinished(this.#folder);
     const names = (await readdir(this.#folder)).filter((name) => name.endsWith(SUFFIX) && !name.startsWith('.'));
     return await Promise.all(names.sort().map((name) => this.#read(join(this.#folder, name))));
   }
