@@ -139,8 +139,13 @@ export class FakeHost implements LaunchOptions {
       const drives = machine.drives.map(({ drive }) => drive);
       const { boot } = machine;
       this.checkpointsOnDisk.set(id, { hostSecret: envd.hostSecret, bootId: envd.bootId ?? '', drives, boot });
-      await this.pass('captured');
-      if (then === 'go_on') await machine.vm.resume();
+      try {
+        await this.pass('captured');
+        if (then === 'go_on') await machine.vm.resume();
+      } catch (error) {
+        this.checkpointsOnDisk.delete(id);
+        throw error;
+      }
       return { bytes: this.privateBytes, ms: {} };
     },
     disksOf: async ({ id }, drives) => {
