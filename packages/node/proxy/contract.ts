@@ -23,7 +23,7 @@ export type RouteLookup =
   | { readonly kind: 'unknown' }
   /**
    * known, but it cannot serve: `state` names why; `wake` is there when traffic is to bring it back, which needs the token
-   * where the sandbox is private
+   * where the sandbox is private. What came of it, the next look tells
    */
   | {
       readonly kind: 'unavailable';

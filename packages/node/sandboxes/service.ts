@@ -270,13 +270,13 @@ export class Sandboxes implements SandboxService {
   /**
    * Traffic waits for it. It lives on as long as was asked for when it was made; after a shutdown it has what was left of its
    * time.
-   * @param may whether it still is to be woken when its turn comes: it may have been paused for good meanwhile
+   * @param may whether it still is to be woken when its turn comes: one that was paused for good meanwhile stays so
    */
   async #wake(live: LiveSandbox, may = (one: LiveSandbox) => wakesForTraffic(one.record)): Promise<void> {
     await live.exclusive(async () => {
       if (live.lifecycle.state === 'running') return;
       if (live.lifecycle.state !== 'paused') throw this.#notRunning(live);
-      if (!may(live)) throw sandboxPaused(live.id);
+      if (!may(live)) return;
       await this.#resume(live, comesBack(live) ? 0 : wakeSeconds(live.record), { memory: true });
     });
   }

@@ -5,7 +5,7 @@ import type { LiveSandboxes } from '../live/live-sandboxes.ts';
 
 export interface ComebackOptions {
   readonly sandboxes: LiveSandboxes;
-  /** resumes it in its turn, unless it runs already; refuses one that was paused meanwhile */
+  /** resumes it in its turn, unless it runs already or was paused for good meanwhile */
   readonly wake: (live: LiveSandbox) => Promise<void>;
   /** resumes at the same time */
   readonly concurrency: number;
@@ -28,7 +28,7 @@ export async function bringBack({ sandboxes, wake, concurrency, log }: ComebackO
       const { id } = live;
       await wake(live).catch((error: unknown) => {
         const { code } = AenvError.from(error);
-        if (code === 'shutting_down' || code === 'sandbox_not_found' || code === 'sandbox_paused') return;
+        if (code === 'shutting_down' || code === 'sandbox_not_found') return;
         log.error('a sandbox that ran before the restart does not come back, and stays paused', {
           sandboxId: id,
           error,
