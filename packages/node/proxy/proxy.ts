@@ -113,7 +113,8 @@ export class SandboxProxy {
               else this.#serve(kind, request, client, route, forward, refuse);
             },
             (error: unknown) => {
-              const known = AenvError.from(error);
+              const isGone = directory.lookup(route.sandboxId).kind === 'unknown';
+              const known = isGone ? sandboxGone(route.sandboxId) : AenvError.from(error);
               done({ kind: 'refused', error: known });
               refuse(known);
             },

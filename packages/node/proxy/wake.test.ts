@@ -52,6 +52,18 @@ test('a client that goes away while the sandbox wakes is forgotten, and the sand
   await eventually(() => house.door.stats().sandboxRequests === 0, 'nothing is under way');
 });
 
+test('a sandbox that is deleted while it wakes answers as one that is not there', async () => {
+  await using house = await House.open();
+  for (const failure of [undefined, new AenvError('sandbox_not_running', 'it was deleted while it started')]) {
+    house.directory.sleep('ia', async () => {
+      house.directory.end('ia');
+      if (failure !== undefined) throw failure;
+    });
+    const { status, json } = await ask(house.url, { headers: to('ia', 8000) });
+    assert.deepEqual([status, json().code], [502, 502]);
+  }
+});
+
 test('a sandbox that does not wake says why, and one that is private is woken for those that may come in only', async () => {
   await using house = await House.open();
   const guest = await house.serve('ia', (_request, response) => void response.end('in'));

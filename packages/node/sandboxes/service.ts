@@ -274,9 +274,7 @@ export class Sandboxes implements SandboxService {
    */
   async #wake(live: LiveSandbox, may = (one: LiveSandbox) => wakesForTraffic(one.record)): Promise<void> {
     await live.exclusive(async () => {
-      if (live.lifecycle.state === 'running') return;
-      if (live.lifecycle.state !== 'paused') throw this.#notRunning(live);
-      if (!may(live)) return;
+      if (live.lifecycle.state !== 'paused' || !may(live)) return;
       await this.#resume(live, comesBack(live) ? 0 : wakeSeconds(live.record), { memory: true });
     });
   }

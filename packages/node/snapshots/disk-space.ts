@@ -56,4 +56,4 @@ async function readFreeBytes(folder: string): Promise<number> {
   return bavail * bsize;
 }
 
-const mebibytes = (bytes: number): number => Math.ceil(bytes / 2 ** 20);
+const mebibytes = (bytes: number): number => Math.max(0, Math.ceil(bytes / 2 ** 20));

@@ -9,6 +9,7 @@ export class Snapshots {
   readonly #records: RecordFolder<SnapshotRecord>;
   readonly #layers: LayerStore;
   readonly #settled = new Map<string, SnapshotRecord>();
+  /** also those that failed, until they are removed: why, somebody may ask later */
   readonly #taking = new Map<string, Promise<SnapshotRecord>>();
 
   constructor(records: RecordFolder<SnapshotRecord>, layers: LayerStore) {
@@ -44,14 +45,14 @@ export class Snapshots {
       .then(
         () => {
           this.#settled.set(snapshot, record);
+          this.#taking.delete(snapshot);
           return record;
         },
         async (error: unknown) => {
           await this.#layers.release(layers);
           throw error;
         },
-      )
-      .finally(() => this.#taking.delete(snapshot));
+      );
     this.#taking.set(snapshot, taking);
     // Whoever waits for it is told.
     taking.catch(() => {});
@@ -70,6 +71,7 @@ export class Snapshots {
   /** No error when there is none. */
   async remove(snapshot: string): Promise<void> {
     await this.#taking.get(snapshot)?.catch(() => {});
+    this.#taking.delete(snapshot);
     const record = this.#settled.get(snapshot);
     if (record === undefined) return;
     this.#settled.delete(snapshot);

@@ -112,6 +112,20 @@ test('a pause that failed gives the sandbox back also when that cannot be writte
   assert.equal(stateOf(f, sandboxId), 'paused');
 });
 
+test('a sandbox is paused once its row says so, also when what it no longer holds cannot be written down', async (t) => {
+  await using f = await fixture();
+  const { sandboxId } = await f.sandboxes.create(CREATE);
+  const { sandboxes: rows } = f.ledger;
+  const update = rows.update.bind(rows);
+  t.mock.method(rows, 'update', (...[id, from, change]: Parameters<typeof update>) => {
+    if (change.slotIndex === null) throw new AenvError('no_space', 'the disk is full');
+    return update(id, from, change);
+  });
+  await f.sandboxes.pause(sandboxId, { memory: true });
+  assert.deepEqual([stateOf(f, sandboxId), f.host.inventory()], ['paused', ['checkpoint']]);
+  assert.equal((await f.sandboxes.connect(sandboxId, 60)).resumed, true);
+});
+
 test('a VM that dies while it is captured is lost, with nothing left', async () => {
   await using f = await fixture();
   const { sandboxId } = await f.sandboxes.create(CREATE);

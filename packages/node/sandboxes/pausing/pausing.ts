@@ -175,7 +175,15 @@ export class Pausing {
       this.#options.metrics.releaseFailed();
       this.#options.log.error('parts of a sandbox could not be removed', { sandboxId: live.id, error });
     }
-    live.record = this.#options.ledger.update(live.id, ['paused', 'resuming'], RELEASED) ?? live.record;
+    try {
+      live.record = this.#options.ledger.update(live.id, ['paused', 'resuming'], RELEASED) ?? live.record;
+    } catch (error) {
+      // That it is paused is written, and that is what counts: the next start, of it or of the daemon, writes the rest.
+      this.#options.log.warn('what a paused sandbox no longer holds is still in its row', {
+        sandboxId: live.id,
+        error,
+      });
+    }
   }
 
   #write(

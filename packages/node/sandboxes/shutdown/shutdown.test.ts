@@ -64,8 +64,9 @@ test('one that was paused while it was still to come back, or came back and was 
   const limits = { maxSandboxes: 9, memoryShare: 0, maxConcurrentStarts: 1, maxQueuedStarts: 9 };
   await using f = await fixture({ ...PAUSE, limits });
   const ids: string[] = [];
-  for (let at = 0; at < 3; at++) ids.push((await f.sandboxes.create(CREATE)).sandboxId);
-  const [first = '', stays = '', again = ''] = ids;
+  // The one that has stood longest comes back first.
+  for (let at = 0; at < 4; at++, await f.clock.advance(1_000)) ids.push((await f.sandboxes.create(CREATE)).sandboxId);
+  const [first = '', stays = '', again = '', third = ''] = ids;
   await f.sandboxes.close();
   const next = f.restart();
   next.takeUpPaused();
@@ -74,6 +75,10 @@ test('one that was paused while it was still to come back, or came back and was 
   next.bringBack();
   await reaches(f, 'restore');
   f.host.hooks.delete('restore');
+  const killed = next.routes.lookup(third);
+  assert.ok(killed.kind === 'unavailable' && killed.wake !== undefined);
+  await Promise.all([next.kill(third), killed.wake()]);
+  assert.deepEqual(next.routes.lookup(third), { kind: 'unknown' });
   await next.pause(stays, { memory: true });
   const route = next.routes.lookup(again);
   assert.ok(route.kind === 'unavailable' && route.wake !== undefined);
