@@ -73,11 +73,16 @@ export async function launch(options: LaunchOptions): Promise<Launched> {
 
 /** The next line of a program that is killed when it does not say anything in time. */
 async function nextInTime(control: ControlChannel, { child, patienceMs }: { child: ChildProcess; patienceMs: number }) {
-  const timer = setTimeout(() => child.kill('SIGKILL'), patienceMs);
+  let last: NodeJS.Immediate | undefined;
+  const timer = setTimeout(() => {
+    // Where this process itself had no turn for so long, what was said meanwhile is heard first.
+    last = setImmediate(() => child.kill('SIGKILL'));
+  }, patienceMs);
   try {
     return await control.next();
   } finally {
     clearTimeout(timer);
+    clearImmediate(last);
   }
 }
 
