@@ -4,16 +4,19 @@
  *
  * Arguments, all optional: names of suites, or files to run instead.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { readBoots } from '../../tests/harness/boots.ts';
 import { captureBase } from './capture-base.ts';
 import { installTestPackages, prepareTests } from './prepare.ts';
 import { runSuite, type SuiteResult } from './run-suite.ts';
+import { fastestFolder, openScratch } from './scratch.ts';
 import { findSuites } from './suites.ts';
 
-const scratch = await mkdtemp(join(tmpdir(), 'aenv-test-'));
+const scratch = await openScratch(tmpdir());
+/** folder for temporary files of tests that boot nothing */
+const temporary = await openScratch(await fastestFolder());
 const results: SuiteResult[] = [];
 let vmSuites = 0;
 try {
@@ -27,7 +30,12 @@ try {
       await captureBase();
     }
     console.log(`\n=== ${suite.name}: ${suite.files.length} files`);
-    results.push(await runSuite(suite));
+    const env = suite.bootsVms ? suite.env : { ...suite.env, TMPDIR: temporary };
+    const result = await runSuite({ ...suite, ...(env === undefined ? {} : { env }) });
+    const left = await readdir(temporary);
+    const failures = left.map((name) => `${name} was left in the folder for temporary files`);
+    results.push({ ...result, failed: result.failed + left.length, failures: [...result.failures, ...failures] });
+    for (const name of left) await rm(join(temporary, name), { recursive: true, force: true });
   }
   const boots = await readBoots();
   console.log('\nsuite                     passed  failed  skipped  seconds');
@@ -47,7 +55,7 @@ try {
   console.log(`test: ${sum('passed')} passed, ${sum('failed')} failed, ${sum('skipped')} skipped`);
   process.exitCode = sum('failed') > 0 || sum('passed') === 0 || noBoots || sharedKernel ? 1 : 0;
 } finally {
-  await rm(scratch, { recursive: true, force: true });
+  for (const folder of [scratch, temporary]) await rm(folder, { recursive: true, force: true });
 }
 
 function pad(value: number): string {

@@ -37,7 +37,7 @@ export async function runSuite(suite: Suite): Promise<SuiteResult> {
   const counts: Counts = { passed: 0, skipped: 0, failures: [], skips: [] };
   const workers = (work: () => Promise<void>) => Promise.all(Array.from({ length: suite.concurrency }, work));
   if (suite.shareProcesses) {
-    const taken = await mkdtemp(join(tmpdir(), 'aenv-test-taken-'));
+    const taken = await mkdtemp(join(suite.env?.TMPDIR ?? tmpdir(), 'aenv-test-taken-'));
     const missing = new Set(suite.files);
     const left = async () => suite.files.length - (await readdir(taken)).length;
     await workers(async () => {
