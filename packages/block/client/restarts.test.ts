@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isAlive } from '@aenv/platform/process/identity.ts';
 import { blockdFolders } from '../blockd/layout.ts';
@@ -15,6 +15,13 @@ const MIB = 1024 * 1024;
 const SIZE = 32 * MIB;
 const EMPTY = { kind: 'layers', layers: [] } as const;
 const uid = process.getuid?.() ?? 0;
+
+/** The first tests share it: starting a daemon is dearer than what most of them do. */
+let host: StorageHost;
+before(async () => {
+  host = await StorageHost.open();
+});
+after(() => host[Symbol.asyncDispose]());
 
 /** Connects like a VMM: tries until the daemon is there again. */
 async function reconnect(socket: string): Promise<NbdClient> {
@@ -30,7 +37,6 @@ async function reconnect(socket: string): Promise<NbdClient> {
 }
 
 test('kill -9 with writes in flight loses no acknowledged write, and the disk is served again by itself', async () => {
-  await using host = await StorageHost.open();
   const disk = await host.store.create('busy', { origin: EMPTY, sizeBytes: SIZE });
   const source = await disk.attach(uid);
   assert.ok(source.kind === 'nbd');
@@ -76,7 +82,6 @@ test('kill -9 with writes in flight loses no acknowledged write, and the disk is
 });
 
 test('a node takes over the daemon, unless that is of another version; one that serves nothing ends with its node', async () => {
-  await using host = await StorageHost.open();
   const disk = await host.store.create('kept', { origin: EMPTY, sizeBytes: SIZE });
   const source = await disk.attach(uid);
   assert.ok(source.kind === 'nbd');

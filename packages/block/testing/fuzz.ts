@@ -54,8 +54,11 @@ export interface FuzzOptions {
 }
 
 const SOAK_MS = 60_000;
-/** Inputs between two looks at the memory. */
-const LOOK_EVERY = 100;
+/**
+ * Inputs between two looks at the memory, each of which collects all garbage. The last look sees what any input has left
+ * behind, so that those in between only matter where millions are tried.
+ */
+const LOOK_EVERY = 1000;
 
 /** Garbage included. What the process has of the kernel says less: the allocator gives nothing back in the suites. */
 function takenBytes(): number {
