@@ -38,12 +38,15 @@ export class RestoreHandler {
     }
     if (typeof stay !== 'boolean') throw new AenvError('invalid_request', 'stay must be a boolean');
     const hooks = event === undefined ? 0 : hooksIn(HOOK_FOLDERS[parseEvent(event)]).length;
+    // In this order, without a way back and forth between the two.
+    const steps: Promise<unknown>[] = [];
     if (timestamp !== undefined) {
       const time = { seconds: parseTimestamp(timestamp), at, port: request.socket.remotePort ?? 0 };
       const afterInit = stay || event !== undefined;
-      if (!afterInit || Number(time.seconds) > secondsAt(at)) await system.renew({ time });
+      if (!afterInit || Number(time.seconds) > secondsAt(at)) steps.push(system.renew({ time }));
     }
-    if (!stay) await system.release({ thaw: true });
+    if (!stay) steps.push(system.release({ thaw: true }));
+    await Promise.all(steps);
     sendJson(response, 200, { hooks } satisfies UnfreezeAnswer);
   }
 

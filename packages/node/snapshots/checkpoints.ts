@@ -12,6 +12,7 @@ import type {
   OpenCheckpoint,
 } from '../sandboxes/checkpoints/contract.ts';
 import type { AttachedDrive } from '../sandboxes/drives/contract.ts';
+import { GuestLine } from '../sandboxes/envd-client/request.ts';
 import { type LifecycleFaults, noLifecycleFaults } from '../sandboxes/faults.ts';
 import { Stopwatch } from '../sandboxes/launch/phases.ts';
 import type { CapturedGuests } from '../sandboxes/restoring/captured-guests.ts';
@@ -37,7 +38,7 @@ export interface CheckpointsOptions {
   readonly repository: SnapshotRepository;
   readonly volumes: BlockStore;
   readonly space: DiskSpace;
-  readonly guests: Pick<CapturedGuests, 'freeze' | 'release' | 'sync'>;
+  readonly guests: Pick<CapturedGuests, 'reach' | 'freeze' | 'release' | 'sync'>;
   readonly faults?: LifecycleFaults;
   /** what VMs run on here */
   readonly host: HostFacts;
@@ -57,6 +58,7 @@ const DIRTY_SHARE = 0.2;
 type Disks = ReturnType<typeof disksOf>;
 
 interface Taking {
+  readonly line: GuestLine;
   readonly disks: Disks;
   readonly draft: SnapshotDraft;
   readonly undo: Rollback;
@@ -100,16 +102,20 @@ export class NodeCheckpoints implements Checkpoints {
    */
   async #captureAll(request: CaptureRequest): Promise<Captured> {
     const { repository } = this.#options;
-    const { id, kind, machine, memoryMb } = request;
-    const { vm } = machine;
+    const { id, kind, machine, memoryMb, envd } = request;
+    const { vm, address } = machine;
     const stopwatch = new Stopwatch();
     const disks = disksOf(id, machine);
     const memoryBytes = Math.min(memoryMb * MIB, await vm.privateBytes());
     await using undo = new Rollback();
     await using draft = await repository.begin({ id, memoryBase: vm.record.memoryBase, memoryMb });
-    await prepared(vm, disks, draft);
+    using line = new GuestLine();
+    await prepared(vm, disks, (signal) => [
+      vm.changedBytes().then((bytes) => draft.expect(bytes)),
+      this.#options.guests.reach(address, envd.hostSecret, line, signal),
+    ]);
     stopwatch.note('prepare', stopwatch.read().total ?? 0);
-    const take = () => this.#take(request, { disks, draft, undo, stopwatch });
+    const take = () => this.#take(request, { line, disks, draft, undo, stopwatch });
     const taken = await stopwatch.time('still', () => this.#standStills.during(take));
     const { memory, deviceState } = await stopwatch.time('durable', async () => {
       await allEnded(taken.map(({ durable }) => durable));
@@ -123,18 +129,21 @@ export class NodeCheckpoints implements Checkpoints {
   }
 
   /** The part for which the programs of the guest stand still. */
-  async #take({ kind, machine, envd, then }: CaptureRequest, { disks, draft, undo, stopwatch }: Taking) {
+  async #take({ kind, machine, envd, then }: CaptureRequest, { line, disks, draft, undo, stopwatch }: Taking) {
     const { volumes, guests, faults = noLifecycleFaults } = this.#options;
     const { vm, address } = machine;
-    await stopwatch.time('freeze', () => guests.freeze(address, envd.hostSecret));
+    await stopwatch.time('freeze', () => guests.freeze(address, envd.hostSecret, line));
     await stopwatch.time('stop', () => vm.pause());
     for (const { name } of disks) undo.add(() => volumes.removeSnapshot(name));
     await faults.hit(`${kind}.machine_stopped`);
-    await stopwatch.time('memory', () => vm.capture(draft));
+    // The guest leaves its processor to the block daemon, which has the most of its work behind it when the guest goes on.
+    const [taken] = await allEnded([
+      stopwatch.time('disk', () => allEnded(disks.map(({ name, volume }) => volume.snapshot(name)))),
+      stopwatch.time('memory', () => vm.capture(draft)),
+    ]);
     await faults.hit(`${kind}.memory_captured`);
-    const taken = await stopwatch.time('disk', () => allEnded(disks.map(({ name, volume }) => volume.snapshot(name))));
     await faults.hit(`${kind}.disk_taken`);
-    if (then === 'go_on') await stopwatch.time('release', () => this.goOn(machine, envd.hostSecret));
+    if (then === 'go_on') await stopwatch.time('release', () => this.#goOn(machine, envd.hostSecret, line));
     return taken;
   }
 
@@ -169,9 +178,17 @@ export class NodeCheckpoints implements Checkpoints {
     return { disk: { kind: 'snapshot', snapshot: id }, drives: starts };
   }
 
-  async goOn({ vm, address }: Machine, hostSecret: string): Promise<void> {
-    await vm.resume();
-    await whileItLives(vm, () => this.#options.guests.release(address, hostSecret));
+  async goOn(machine: Machine, hostSecret: string): Promise<void> {
+    await this.#goOn(machine, hostSecret);
+  }
+
+  /** What the guest is told is there for it when its processors start. */
+  async #goOn({ vm, address }: Machine, hostSecret: string, line?: GuestLine): Promise<void> {
+    const goesOn = vm.resume();
+    const told = whileItLives(vm, () => this.#options.guests.release(address, hostSecret, line));
+    told.catch(() => {});
+    await goesOn;
+    await told;
   }
 
   async open(id: string): Promise<OpenCheckpoint> {
@@ -243,14 +260,18 @@ export class NodeCheckpoints implements Checkpoints {
 }
 
 /**
- * All that can be done while the guest runs, for its disks and, with a draft, for its memory. What it has written may take
- * the host seconds to write: it is not waited for when there is no guest any more.
+ * All that can be done while the guest runs, for its disks and what else there is. What it has written may take the host
+ * seconds to write: it is not waited for when there is no guest any more.
  * @throws AenvError `vm_died`, why it could not be captured
  */
-async function prepared(vm: Machine['vm'], disks: Disks, draft?: SnapshotDraft): Promise<void> {
-  const tasks = disks.map(({ volume }) => volume.prepareSnapshot());
-  if (draft !== undefined) tasks.push(vm.changedBytes().then((bytes) => draft.expect(bytes)));
-  await whileItLives(vm, () => allEnded(tasks));
+async function prepared(
+  vm: Machine['vm'],
+  disks: Disks,
+  more: (signal: AbortSignal) => readonly Promise<void>[] = () => [],
+): Promise<void> {
+  await whileItLives(vm, (signal) =>
+    allEnded([...disks.map(({ volume }) => volume.prepareSnapshot()), ...more(signal)]),
+  );
 }
 
 /**

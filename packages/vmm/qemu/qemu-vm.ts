@@ -65,9 +65,8 @@ export class QemuVm implements MicroVm {
     return this.#state;
   }
 
-  async pause(): Promise<void> {
-    await this.#inOrder('paused', 'stop');
-    await this.#drain();
+  pause(): Promise<void> {
+    return this.#inOrder('paused', 'stop');
   }
 
   resume(): Promise<void> {

@@ -152,7 +152,7 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
     async freeze(hostSecret, signal) {
       const answer = await exchange(guest.address, guest.port, {
         ...{ method: 'POST', path: FREEZE_PATH, headers: { [HOST_SECRET_HEADER]: hostSecret } },
-        ...{ connectTimeoutMs: FREEZE_TIMEOUT_MS, timeoutMs: FREEZE_TIMEOUT_MS, signal },
+        ...{ connectTimeoutMs: FREEZE_TIMEOUT_MS, timeoutMs: FREEZE_TIMEOUT_MS, signal, agent: guest.line?.agent },
       });
       return frozenOf(answer);
     },

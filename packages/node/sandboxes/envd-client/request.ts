@@ -34,6 +34,8 @@ export class GuestLine implements Disposable {
   readonly agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
   [Symbol.dispose](): void {
+    // A call that nobody waits for any more leaves nothing open either.
+    this.agent.maxFreeSockets = 0;
     this.agent.destroy();
   }
 }

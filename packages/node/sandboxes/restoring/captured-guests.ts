@@ -1,17 +1,24 @@
 import { ENVD_PORT } from '@aenv/contracts/guest/link.ts';
 import type { Logger } from '@aenv/platform/observability/logger.ts';
 import type { ConnectEnvd } from '../envd-client/envd-client.ts';
+import type { GuestLine } from '../envd-client/request.ts';
 import { newSeed } from '../identity.ts';
 
 /** Guests around their capture. */
 export interface CapturedGuests {
   /**
+   * Makes a guest that runs ready to be stopped and let go on by this line: it has the connection, and has gone the way of
+   * such a call a moment ago, so that neither is done while its programs stand still. Never throws: one that does not answer
+   * is asked again when it is to stop.
+   */
+  reach(address: string, hostSecret: string, line: GuestLine, signal: AbortSignal): Promise<void>;
+  /**
    * Stops the programs of a guest, so that none of them runs on before whoever continues it has its time and entropy.
    * Never throws: one that does not answer is captured as it is.
    */
-  freeze(address: string, hostSecret: string): Promise<void>;
+  freeze(address: string, hostSecret: string, line?: GuestLine): Promise<void>;
   /** Tells a guest that goes on the time, and lets its programs go on. Never throws: after a minute they do by themselves. */
-  release(address: string, hostSecret: string): Promise<void>;
+  release(address: string, hostSecret: string, line?: GuestLine): Promise<void>;
   /** Has a guest write its files to its disk. @throws AenvError `capture_failed`; the signal's reason */
   sync(address: string, hostSecret: string, signal: AbortSignal): Promise<void>;
   /**
@@ -24,24 +31,34 @@ export interface CapturedGuests {
 
 /** How long a guest may take to go on. */
 const RELEASE_MS = 20_000;
+/** One that is not reached by then will hardly be frozen in time. */
+const REACH_MS = 3_000;
 /** After so many calls the engine has compiled what it compiles early. */
 const REHEARSALS = 4;
 
 export function createCapturedGuests(connect: ConnectEnvd, log: Logger): CapturedGuests {
-  const envdOf = (address: string) => connect({ address, port: ENVD_PORT });
+  const envdOf = (address: string, line?: GuestLine) =>
+    connect({ address, port: ENVD_PORT, ...(line === undefined ? {} : { line }) });
   return {
-    async freeze(address, hostSecret) {
+    async reach(address, hostSecret, line, signal) {
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(REACH_MS)]);
+      await envdOf(address, line)
+        .unfreeze(hostSecret, undefined, limit)
+        .catch(() => {});
+    },
+
+    async freeze(address, hostSecret, line) {
       try {
-        const frozen = await envdOf(address).freeze(hostSecret, new AbortController().signal);
+        const frozen = await envdOf(address, line).freeze(hostSecret, new AbortController().signal);
         if (!frozen) log.info('a guest is captured with programs that have not stopped yet', { address });
       } catch (error) {
         log.warn('a guest is captured with its programs running', { address, error: String(error) });
       }
     },
 
-    async release(address, hostSecret) {
+    async release(address, hostSecret, line) {
       try {
-        await envdOf(address).unfreeze(hostSecret, undefined, AbortSignal.timeout(RELEASE_MS));
+        await envdOf(address, line).unfreeze(hostSecret, undefined, AbortSignal.timeout(RELEASE_MS));
       } catch (error) {
         log.warn('a guest that goes on could not be told the time', { address, error: String(error) });
       }

@@ -65,7 +65,13 @@ export class FaultLab {
     const host = { kind: this.driver.kind, build: this.driver.build, cpu };
     // Fakes have no programs that could stand still.
     const guests = {
-      ...{ freeze: async () => {}, release: async () => {}, rehearse: async () => {}, sync: async () => {} },
+      ...{
+        reach: async () => {},
+        freeze: async () => {},
+        release: async () => {},
+        rehearse: async () => {},
+        sync: async () => {},
+      },
     };
     this.#checkpoints = new NodeCheckpoints({
       ...{ repository, volumes, faults, host, guests, sealOf: async () => undefined, log: silentLogger },

@@ -16,7 +16,8 @@ const stateFile = (runDir: string): string => join(runDir, 'device.state');
 /**
  * Has QEMU write the state of processors and devices, without memory and drives. `live: false` leaves the drives active,
  * so that the VM can go on.
- * @param meanwhile is done when QEMU has written it, beside its copying to the target
+ * @param meanwhile is done beside it. It may read the guest's memory, which QEMU does not touch for it: a migration sends the
+ *   last of the memory before the state of the devices, too
  */
 export async function saveDeviceState(
   qmp: QmpClient,
@@ -24,18 +25,12 @@ export async function saveDeviceState(
   target: string,
   meanwhile: () => Promise<void>,
 ): Promise<void> {
-  const path = stateFile(runDir);
-  try {
-    await qmp.execute('xen-save-devices-state', { filename: path, live: false }, SAVE_TIMEOUT_MS);
-  } catch (error) {
-    await rm(path, { force: true });
-    throw error;
-  }
-  await allEnded([keep(path, target), meanwhile()]);
+  await allEnded([save(qmp, stateFile(runDir), target), meanwhile()]);
 }
 
-async function keep(path: string, target: string): Promise<void> {
+async function save(qmp: QmpClient, path: string, target: string): Promise<void> {
   try {
+    await qmp.execute('xen-save-devices-state', { filename: path, live: false }, SAVE_TIMEOUT_MS);
     await copyFile(path, target);
     await chmod(target, 0o600);
   } finally {
