@@ -1,10 +1,12 @@
 import type { Ending } from '../ending.ts';
 import type { LiveSandbox } from '../live/live-sandbox.ts';
+import type { SandboxObserver } from '../observe/contract.ts';
 import type { Captured, CaptureRequest, Checkpoints } from './contract.ts';
 
 export interface CapturingParts {
   readonly checkpoints: Pick<Checkpoints, 'admit' | 'capture' | 'goOn'>;
   readonly ending: Pick<Ending, 'lose'>;
+  readonly observer: Pick<SandboxObserver, 'starting'>;
 }
 
 /**
@@ -14,12 +16,14 @@ export interface CapturingParts {
  * @throws AenvError why it could not be captured
  */
 export async function captureInPassing(
-  { checkpoints, ending }: CapturingParts,
+  { checkpoints, ending, observer }: CapturingParts,
   source: LiveSandbox,
   request: CaptureRequest,
 ): Promise<Captured> {
   // Refused before anything is asked of its guest.
   using _room = await checkpoints.admit(request);
+  // A look takes a guest as long as it stands still, and would come between.
+  using _first = observer.starting();
   try {
     return await checkpoints.capture(request, true);
   } catch (error) {

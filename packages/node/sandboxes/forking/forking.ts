@@ -11,6 +11,7 @@ import { newCheckpointId } from '../identity.ts';
 import type { LiveSandbox } from '../live/live-sandbox.ts';
 import type { SandboxMetrics } from '../metrics.ts';
 import { childRecord } from '../new-record.ts';
+import type { SandboxObserver } from '../observe/contract.ts';
 import { captureOf, machineOf } from '../pausing/pausing.ts';
 import type { Starting } from '../starting/starting.ts';
 
@@ -18,6 +19,7 @@ export interface ForkingOptions {
   readonly checkpoints: Checkpoints;
   readonly starting: Starting;
   readonly ending: Ending;
+  readonly observer: Pick<SandboxObserver, 'starting'>;
   readonly metrics: SandboxMetrics;
   readonly clock: Clock;
   readonly log: Logger;

@@ -40,7 +40,7 @@ export interface LogQuery {
 /** What the lifecycle tells of its sandboxes. None of these throws or waits. */
 export interface SandboxObserver {
   created(sandboxId: string, facts: Readonly<Record<string, string>>): void;
-  /** Somebody waits for a sandbox to run, until the result is disposed: looks at others give way. */
+  /** Somebody waits for a sandbox to run or to be captured, until the result is disposed: looks give way. */
   starting(): Disposable;
   running(guest: ObservedGuest): void;
   /** What came of its hooks when it was continued. */

@@ -8,12 +8,14 @@ import type { Ending } from '../ending.ts';
 import { type LifecycleFaults, noLifecycleFaults } from '../faults.ts';
 import { newCheckpointId, randomName } from '../identity.ts';
 import type { LiveSandbox } from '../live/live-sandbox.ts';
+import type { SandboxObserver } from '../observe/contract.ts';
 import { captureOf, diskBytes, machineOf } from '../pausing/pausing.ts';
 import { type SnapshotLimits, SnapshotQuota } from './quota.ts';
 
 export interface SnapshottingOptions {
   readonly checkpoints: Checkpoints;
   readonly ending: Ending;
+  readonly observer: Pick<SandboxObserver, 'starting'>;
   readonly snapshots: Pick<SnapshotCatalog, 'requireFree' | 'add' | 'usage'>;
   readonly snapshotLimits: SnapshotLimits;
   readonly faults?: LifecycleFaults;
