@@ -117,12 +117,13 @@ test('what only a shutdown has paused is not paused for too long, however long t
 });
 
 test('one that cannot be paused is ended and says why; one that does not come back stays paused', async () => {
-  await using f = await fixture(PAUSE);
+  const limits = { maxSandboxes: 9, memoryShare: 0, maxConcurrentStarts: 1, maxQueuedStarts: 9 };
+  await using f = await fixture({ ...PAUSE, limits });
   const { sandboxId } = await f.sandboxes.create(CREATE);
   const other = await f.sandboxes.create(CREATE);
   let captures = 0;
   f.host.hooks.set('capture', () => {
-    if (++captures === 1) throw new AenvError('no_space', 'the disk is full');
+    if (++captures <= 2) throw new AenvError('no_space', 'the disk is full');
   });
   const report = await f.sandboxes.close();
   assert.deepEqual(report.paused, [other.sandboxId]);
@@ -143,18 +144,20 @@ test('one that cannot be paused is ended and says why; one that does not come ba
   assert.ok(f.lines.some((line) => line.message.includes('does not come back')));
 });
 
-test('one that was taken over from another version keeps its disk, where its memory could not go on', async () => {
-  await using f = await fixture(PAUSE);
-  const { sandboxId } = await f.sandboxes.create(CREATE);
-  let asked = 0;
-  f.host.hooks.set('admit', () => {
-    if (++asked === 1) throw new AenvError('snapshot_incompatible', 'another VMM');
+for (const code of ['snapshot_incompatible', 'no_space'] as const) {
+  test(`one whose memory cannot be kept keeps its disk: ${code}`, async () => {
+    await using f = await fixture(PAUSE);
+    const { sandboxId } = await f.sandboxes.create(CREATE);
+    let asked = 0;
+    f.host.hooks.set('admit', () => {
+      if (++asked === 1) throw new AenvError(code, 'as planned');
+    });
+    assert.deepEqual((await f.sandboxes.close()).paused, [sandboxId]);
+    const { checkpoint } = rowOf(f, sandboxId) ?? {};
+    assert.deepEqual([checkpoint?.memory, checkpoint?.leftMs], [false, 60_000]);
+    assert.ok(f.lines.some(({ level, message }) => level === 'warn' && message.includes('without its memory')));
   });
-  assert.deepEqual((await f.sandboxes.close()).paused, [sandboxId]);
-  const { checkpoint } = rowOf(f, sandboxId) ?? {};
-  assert.deepEqual([checkpoint?.memory, checkpoint?.leftMs], [false, 60_000]);
-  assert.ok(f.lines.some(({ level, message }) => level === 'warn' && message.includes('without its memory')));
-});
+}
 
 test('a resume that is under way is broken off and its sandbox stays paused', async () => {
   await using f = await fixture(PAUSE);

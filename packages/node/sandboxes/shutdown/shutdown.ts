@@ -29,6 +29,9 @@ export interface ShutdownOptions {
 /** How long what is under way when time is up may still take; what is left then is found at the next start. */
 const GRACE_MS = 20_000;
 
+/** What keeps memory from being kept, but not the disk, which takes less room and goes on under any VMM. */
+const DISK_ALONE: readonly string[] = ['snapshot_incompatible', 'no_space'];
+
 /**
  * How all sandboxes of a node come to rest. What runs is paused and remembers that it ran; what cannot be paused is ended,
  * and says why. A start is broken off; a resume, too, and its sandbox stays paused. No start may begin any more.
@@ -101,8 +104,8 @@ export class Shutdown {
     try {
       if (clock.now() >= this.#pausesUntil) throw new Error('there was no time left for it');
       await pausing.pause(live, { comesBack: true }).catch(async (error: unknown) => {
-        if (!(error instanceof AenvError) || error.code !== 'snapshot_incompatible') throw error;
-        log.warn('a sandbox is paused without its memory, which could not go on', { sandboxId: live.id, error });
+        if (!(error instanceof AenvError) || !DISK_ALONE.includes(error.code)) throw error;
+        log.warn('a sandbox is paused without its memory, which cannot be kept', { sandboxId: live.id, error });
         await pausing.pause(live, { memory: false, comesBack: true });
       });
       this.#paused.add(live.id);
