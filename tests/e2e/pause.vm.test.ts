@@ -43,6 +43,9 @@ while True:
 /** As many pauses in a row as a sandbox must survive with everything that it has are in snapshots.vm.test.ts. */
 const ROUNDS = process.env.AENV_SOAK === '1' ? 10 : 4;
 
+/** A client of a stream is told of the pause, at the latest, `ms`. */
+const STREAM_ENDS_MS = 5_000;
+
 let daemon: TestDaemon;
 let sandbox: Sandbox;
 before(async () => {
@@ -81,12 +84,31 @@ test('a paused sandbox does nothing, is listed as paused, and goes on where it w
   const type = (line: string) => sandbox.pty.sendInput(terminal.pid, new TextEncoder().encode(`${line}\n`));
   await type('mine=kept; cd /usr');
   const token = (await detail(id)).envdAccessToken;
+  const endless = { background: true, timeoutMs: 0 } as const;
+  await sandbox.commands.run('echo served > /tmp/hello && cd /tmp && exec python3 -m http.server 8000', endless);
+  const hello = () => daemon.port(id, 8000, '/hello');
+  await until(async () => (await hello()).status === 200, { timeoutMs: 60_000, what: 'the server answers' });
+  const stream = await sandbox.commands.run('while true; do date; sleep 0.2; done', endless);
+  const ended = stream.wait().then(
+    () => assert.fail('a stream that breaks is no end'),
+    () => Date.now(),
+  );
   let last = await count();
   for (let round = 1; round <= ROUNDS; round++) {
     await until(async () => (await count()).n > last.n, { timeoutMs: 30_000, what: 'the counter goes on' });
     await root(`head -c 3000000 /dev/urandom > /root/disk${round} && sha256sum /root/disk* > /root/sums`);
+    const begin = Date.now();
     assert.equal(await sandbox.pause(), true);
     if (round === 1) {
+      assert.ok(
+        (await ended) - begin < STREAM_ENDS_MS,
+        `the stream ended ${(await ended) - begin} ms after it was asked`,
+      );
+      const refused = await hello();
+      assert.equal(refused.status, 502);
+      const { code, message } = (await refused.json()) as { code: number; message: string };
+      assert.equal(code, 502);
+      assert.match(message, /paused/);
       assert.equal(await sandbox.isRunning(), false);
       assert.deepEqual([await listed('paused'), await listed('running')], [[id], []]);
       assert.equal(await sandbox.pause(), false, 'it is paused already');
@@ -100,6 +122,7 @@ test('a paused sandbox does nothing, is listed as paused, and goes on where it w
     assert.deepEqual([resumed.pid, resumed.secret, resumed.whole], [last.pid, last.secret, 'True']);
     assert.ok(resumed.n > last.n);
     last = resumed;
+    for (let call = 0; round === 1 && call < 20; call++) assert.equal(await (await hello()).text(), 'served\n');
   }
   assert.equal(await sandbox.isRunning(), true);
   assert.equal((await detail(id)).envdAccessToken, token);
