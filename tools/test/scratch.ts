@@ -1,5 +1,5 @@
 import { mkdtemp, readdir, rm, statfs } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { release, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { identify, isAlive } from '@aenv/platform/process/identity.ts';
 
@@ -31,5 +31,11 @@ export async function openScratch(parent: string): Promise<string> {
 export async function fastestFolder(): Promise<string> {
   const found = await statfs(MEMORY).catch(() => undefined);
   const fits = found?.type === TMPFS && found.bavail * found.bsize >= NEEDED_BYTES;
-  return fits ? MEMORY : tmpdir();
+  return fits && hasUserAttributes(release()) ? MEMORY : tmpdir();
+}
+
+/** Whether files in memory can have `user.*` attributes, as those of envd's tests need: from Linux 6.6 on (tmpfs(5)). */
+function hasUserAttributes(kernel: string): boolean {
+  const [major = 0, minor = 0] = kernel.split('.').map(Number);
+  return major > 6 || (major === 6 && minor >= 6);
 }
