@@ -57,7 +57,7 @@ before(async () => {
   const suite = {
     name: 'planted',
     files: Object.keys(FILES).map(path),
-    ...{ concurrency: 1, shareProcesses: true, bootsVms: false, timeoutMs: 2_000 },
+    ...{ concurrency: 1, shareProcesses: true, bootsVms: false, timeoutMs: 4_000 },
   };
   const main = `
     const { runSuite } = await import(${JSON.stringify(pathToFileURL(resolve('tools/test/run-suite.ts')).href)});
@@ -83,7 +83,7 @@ test('what passes, fails late or is skipped is put down to its test and file', (
 });
 
 test('a file that hangs is named, and ends with all that it has started', async () => {
-  const told = result.failures.find((failure) => failure.includes('did not end within 2 s'));
+  const told = result.failures.find((failure) => failure.includes('did not end within 4 s'));
   assert.ok(told?.startsWith(path('hanging.test.mjs')), JSON.stringify(result.failures));
   const pids = (await readFile(path('pids'), 'utf8')).split(' ').map(Number);
   assert.equal(pids.length, 3);

@@ -11,12 +11,12 @@ import { readBoots } from '../../tests/harness/boots.ts';
 import { captureBase } from './capture-base.ts';
 import { installTestPackages, prepareTests } from './prepare.ts';
 import { runSuite, type SuiteResult } from './run-suite.ts';
-import { fastestFolder, openScratch } from './scratch.ts';
+import { openScratch, openTemporary } from './scratch.ts';
 import { findSuites } from './suites.ts';
 
 const scratch = await openScratch(tmpdir());
 /** folder for temporary files of tests that boot nothing */
-const temporary = await openScratch(await fastestFolder());
+const temporary = await openTemporary(scratch);
 const results: SuiteResult[] = [];
 let vmSuites = 0;
 try {

@@ -1,5 +1,5 @@
-import { mkdtemp, readdir, rm, statfs } from 'node:fs/promises';
-import { release, tmpdir } from 'node:os';
+import { mkdir, readdir, rm, statfs } from 'node:fs/promises';
+import { release } from 'node:os';
 import { join } from 'node:path';
 import { identify, isAlive } from '@aenv/platform/process/identity.ts';
 
@@ -8,30 +8,36 @@ const MEMORY = '/dev/shm';
 const TMPFS = 0x01021994;
 /** The fast tests have some 130 MiB at once. */
 const NEEDED_BYTES = 2 * 1024 ** 3;
-const PREFIX = 'aenv-test-';
 
 /**
  * A folder of this run for what its tests write, with the process in its name: what runs that were killed have left is
- * removed first.
+ * removed first. The name is short, since sockets are made far below it, and their paths have 107 bytes at most.
  */
 export async function openScratch(parent: string): Promise<string> {
   for (const name of await readdir(parent)) {
-    const [, pid, startTime] = /^aenv-test-(\d+)-(\d+)-/.exec(name) ?? [];
-    if (pid === undefined || (await isAlive({ pid: Number(pid), startTime: Number(startTime) }))) continue;
+    const [, pid = '', startTime = ''] = /^aenv-test-([0-9a-z]+)\.([0-9a-z]+)$/.exec(name) ?? [];
+    if (pid === '') continue;
+    if (await isAlive({ pid: Number.parseInt(pid, 36), startTime: Number.parseInt(startTime, 36) })) continue;
     await rm(join(parent, name), { recursive: true, force: true });
   }
-  const self = await identify(process.pid);
-  return await mkdtemp(join(parent, `${PREFIX}${process.pid}-${self?.startTime ?? 0}-`));
+  const startTime = (await identify(process.pid))?.startTime ?? 0;
+  const folder = join(parent, `aenv-test-${process.pid.toString(36)}.${startTime.toString(36)}`);
+  await mkdir(folder, { mode: 0o700 });
+  return folder;
 }
 
 /**
- * Where tests write that neither pull the plug nor measure a disk: in memory where there is room, since creating, syncing
- * and removing thousands of small files on a disk was a sixth of the processor time of the fast tests.
+ * Where tests write that measure no disk: in memory where there is room, since creating, syncing and removing thousands of
+ * small files on a disk is a good part of what the fast tests cost.
+ * @param scratch folder of this run, which has it elsewhere
  */
-export async function fastestFolder(): Promise<string> {
+export async function openTemporary(scratch: string): Promise<string> {
   const found = await statfs(MEMORY).catch(() => undefined);
   const fits = found?.type === TMPFS && found.bavail * found.bsize >= NEEDED_BYTES;
-  return fits && hasUserAttributes(release()) ? MEMORY : tmpdir();
+  if (fits && hasUserAttributes(release())) return await openScratch(MEMORY);
+  const folder = join(scratch, 't');
+  await mkdir(folder, { mode: 0o700 });
+  return folder;
 }
 
 /** Whether files in memory can have `user.*` attributes, as those of envd's tests need: from Linux 6.6 on (tmpfs(5)). */
