@@ -43,14 +43,17 @@ export class SdkBed {
     return this.#main;
   }
 
-  /** A private one without internet that is paused at its end, where the version knows such things. */
+  /**
+   * A private one without internet that is paused at its end and brought back by requests, where the version knows such
+   * things.
+   */
   second(): Promise<Sandbox> {
     this.#second ??= this.sdk.Sandbox.create('base', {
       ...this.options,
       timeoutMs: 600_000,
       allowInternetAccess: false,
       network: { allowPublicTraffic: false, maskRequestHost: `localhost:\${PORT}` },
-      lifecycle: { onTimeout: 'pause' },
+      lifecycle: { onTimeout: 'pause', autoResume: true },
       metadata: { version: this.version },
     });
     return this.#second;

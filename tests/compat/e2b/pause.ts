@@ -50,6 +50,18 @@ export const pausing: Group<SdkBed> = {
       },
     },
     {
+      name: 'autoResume: a request to a paused sandbox brings it back and is answered',
+      since: '2.23.0',
+      async run(bed) {
+        const sandbox = await bed.second();
+        assert.equal(await pause(bed, sandbox), true);
+        assert.equal((await sandbox.getInfo()).state, 'paused');
+        assert.equal(await sandbox.files.read('before'), 'kept');
+        assert.equal((await sandbox.getInfo()).state, 'running');
+        await sandbox.setTimeout(600_000);
+      },
+    },
+    {
       name: 'pause without memory: connect boots the disk as it was, as the same sandbox',
       since: '2.45.0',
       async run(bed) {

@@ -110,8 +110,16 @@ export function createLaunch(options: LaunchOptions): Launch {
   return async (request) => {
     const { from, stopwatch, resources } = request;
     if (from.kind === 'disk') return await boot(options, request, from);
-    const warm = await takeWarm(options, request, from);
-    if (warm !== undefined) return await goOn(options, request, warm, from.event);
+    const warm = takeWarm(options, request, from);
+    if (warm !== undefined) {
+      try {
+        await warm.vm.resume();
+        return await goOn(options, request, warm, from.event);
+      } catch (error) {
+        request.signal.throwIfAborted();
+        await options.warm?.discard(warm, error);
+      }
+    }
     const checkpoint = await stopwatch.time('open', () => options.checkpoints.open(from.id));
     resources.add(() => checkpoint.close());
     const machine = await restore(options, request, checkpoint);
@@ -163,12 +171,12 @@ async function boot(
   return { vm, slot, volume, drives, answer, hooks: [], boot: options.boot };
 }
 
-/** One that stands ready, set going; undefined when there is none, or it has just ended. */
-async function takeWarm(
+/** One that stands ready, if there is one that fits. */
+function takeWarm(
   options: LaunchOptions,
   request: LaunchRequest,
   from: Extract<StartPoint, { kind: 'checkpoint' }>,
-): Promise<Machine | undefined> {
+): Standing | undefined {
   // Its slot lets it out; for one that must not get out, another slot is taken.
   if (from.event !== 'create' || !request.internet) return undefined;
   const { cpuCount, memoryMb, diskSizeMb, resources } = request;
@@ -179,14 +187,7 @@ async function takeWarm(
     memoryMb,
     diskSizeMb,
   });
-  if (standing === undefined) return undefined;
-  try {
-    await standing.vm.resume();
-  } catch {
-    await standing.resources.run();
-    return undefined;
-  }
-  resources.add(() => standing.resources.run());
+  if (standing !== undefined) resources.add(() => standing.resources.run());
   return standing;
 }
 

@@ -36,4 +36,6 @@ export interface Standing {
 export interface WarmSandboxes {
   /** One that fits, which is the caller's from now on; undefined when there is none at the moment. */
   take(key: WarmKey): Standing | undefined;
+  /** Gives back all of one that was taken and did not become a sandbox. Never throws. */
+  discard(standing: Standing, why: unknown): Promise<void>;
 }

@@ -171,6 +171,24 @@ test('a create takes one that stands ready: it becomes who it is with its first 
   await pool.close();
 });
 
+test('where one that stood ready does not become a sandbox, the create starts another, and nothing of the first is left', async () => {
+  const { f, host, pool } = await withWarm();
+  await using _f = f;
+  const [ready] = [...host.vms.keys()];
+  let asked = 0;
+  host.hooks.set('init', () => {
+    if (++asked === 1) throw new Error('it does not answer');
+  });
+  const { sandboxId } = await f.sandboxes.create(CREATE);
+  assert.equal(asked, 2);
+  const incarnation = f.ledger.sandboxes.get(sandboxId)?.incarnation;
+  assert.notEqual(incarnation, ready);
+  assert.deepEqual([[...host.vms.keys()], host.volumesOnDisk.size, host.slotsInUse.size], [[incarnation], 1, 1]);
+  await f.sandboxes.kill(sandboxId);
+  await pool.close();
+  assert.deepEqual([...host.vms.keys(), ...host.volumesOnDisk, ...host.slotsInUse], []);
+});
+
 test('a create that must not reach the internet, or whose machine has just ended, starts one of its own', async () => {
   const { f, host, pool } = await withWarm();
   await using _f = f;

@@ -75,6 +75,12 @@ export class WarmPool implements WarmSandboxes {
     return standing;
   }
 
+  async discard(standing: Standing, why: unknown): Promise<void> {
+    const { incarnation } = standing.vm.record;
+    this.#options.log.warn('a machine that stood ready did not become a sandbox', { incarnation, error: why });
+    await this.#remove(standing);
+  }
+
   /** Keeps machines ready for a template before anybody has asked for it. */
   want(key: WarmKey): void {
     if (this.#options.high > 0) this.#shelfOf(key);
@@ -170,17 +176,18 @@ export class WarmPool implements WarmSandboxes {
   }
 
   #drop(standing: Standing): void {
-    const { forget, log } = this.#options;
-    const drop = async () => {
-      try {
-        await standing.resources.run();
-        await forget(standing.vm.record.incarnation);
-      } catch (error) {
-        log.error('parts of a machine that stood ready could not be removed', { error });
-      }
-    };
-    this.#dropping = Promise.all([this.#dropping, drop()]);
+    this.#dropping = Promise.all([this.#dropping, this.#remove(standing)]);
     this.#report();
+  }
+
+  async #remove(standing: Standing): Promise<void> {
+    const { forget, log } = this.#options;
+    try {
+      await standing.resources.run();
+      await forget(standing.vm.record.incarnation);
+    } catch (error) {
+      log.error('parts of a machine that stood ready could not be removed', { error });
+    }
   }
 
   #report(): void {
