@@ -24,7 +24,7 @@ export interface FreezeAnswer {
 export interface UnfreezeRequest {
   /** RFC 3339. After a POST /init, which told the time before, the clock only goes forward: a call may be late */
   readonly timestamp?: string;
-  /** programs stand still yet: POST /init took so long that the guest may have heard the time late, and is told again */
+  /** what stands still stands still yet: a guest that may have heard the time late is told again, or one that runs before it is stopped */
   readonly stay?: boolean;
   /** whose hooks are counted */
   readonly event?: RestoreEvent;

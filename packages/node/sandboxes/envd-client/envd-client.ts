@@ -45,6 +45,8 @@ export interface EnvdClient {
    * @throws AenvError `restore_failed` when envd refuses; the signal's reason
    */
   unfreeze(hostSecret: string, event: RestoreEvent | undefined, signal: AbortSignal): Promise<number>;
+  /** Has a guest that runs go the way of `unfreeze`, with which nothing begins and nothing ends. @throws as `unfreeze` */
+  reach(hostSecret: string, signal: AbortSignal): Promise<void>;
   /**
    * Runs the hooks of the event. Asked once, since hooks may not be ones that can be repeated.
    * @param timeoutMs for all of them together
@@ -162,6 +164,10 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
       const tell = () => tellTime(guest, call, [hostSecret], signal);
       const { answer } = event === undefined ? await untilInTime(tell) : await tell();
       return hookCountOf(answer);
+    },
+
+    async reach(hostSecret, signal) {
+      await tellTime(guest, { path: UNFREEZE_PATH, body: { stay: true } }, [hostSecret], signal);
     },
 
     async runHooks(hostSecret, body, signal) {

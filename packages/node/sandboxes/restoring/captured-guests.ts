@@ -43,7 +43,7 @@ export function createCapturedGuests(connect: ConnectEnvd, log: Logger): Capture
     async reach(address, hostSecret, line, signal) {
       const limit = AbortSignal.any([signal, AbortSignal.timeout(REACH_MS)]);
       await envdOf(address, line)
-        .unfreeze(hostSecret, undefined, limit)
+        .reach(hostSecret, limit)
         .catch(() => {});
     },
 

@@ -226,6 +226,7 @@ export class FakeHost implements LaunchOptions {
       };
     },
     freeze: async () => true,
+    reach: async () => {},
     unfreeze: async (_secret, event, signal) => {
       await this.pass('unfreeze', signal);
       this.released.push(event);
