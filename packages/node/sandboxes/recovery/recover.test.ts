@@ -151,11 +151,15 @@ test('what is paused stays so, also when the daemon died before it could say so 
   ledger.sandboxes.insert(row('ic', 'pausing', checkpoint('half')));
   ledger.sandboxes.insert(row('id', 'resuming', checkpoint('whole')));
   ledger.sandboxes.insert(row('ie', 'running'));
+  // Their manifests cannot be read at the moment.
+  ledger.sandboxes.insert(row('if', 'paused', checkpoint('damaged')));
+  ledger.sandboxes.insert(row('ig', 'resuming', checkpoint('damaged')));
   const report = await recover(options);
-  assert.deepEqual([report.lost, report.paused, report.failures], [['ic', 'ie'], 3, []]);
-  for (const id of ['ia', 'ib', 'id']) {
+  assert.deepEqual([report.lost, report.paused, report.failures], [['ic', 'ie'], 5, []]);
+  for (const id of ['ia', 'ib', 'id', 'if', 'ig']) {
     const record = ledger.sandboxes.get(id);
-    assert.deepEqual([record?.state, record?.volumeId, record?.checkpoint?.id], ['paused', undefined, 'whole'], id);
+    const kept = ['if', 'ig'].includes(id) ? 'damaged' : 'whole';
+    assert.deepEqual([record?.state, record?.volumeId, record?.checkpoint?.id], ['paused', undefined, kept], id);
     assert.ok(record?.pausedAt !== undefined && record.hostSecret !== '', id);
   }
   assert.equal(ledger.sandboxes.get('ic')?.endReason, 'daemon_crashed');

@@ -150,12 +150,13 @@ function namesOf(row: SandboxRecord): readonly string[] {
 
 /**
  * Whether the sandbox is paused, as far as the disk knows: a pause that was complete counts although nobody could say so
- * any more, and a resume that was under way has changed nothing yet.
+ * any more. A resume that was under way has changed nothing yet; that what it goes on from can be read is not asked, as
+ * little as of one that was not resumed: it may still be mended.
  */
 async function isPaused({ ledger, hasCheckpoint }: RecoveryOptions, row: SandboxRecord): Promise<boolean> {
   const { state, checkpoint } = row;
   if (checkpoint === undefined || !['pausing', 'paused', 'resuming'].includes(state)) return false;
-  if (state !== 'paused' && !(await hasCheckpoint(checkpoint, row.drives.length))) return false;
+  if (state === 'pausing' && !(await hasCheckpoint(checkpoint, row.drives.length))) return false;
   ledger.update(row.sandboxId, state, {
     state: 'paused',
     ...(row.pausedAt === undefined ? { pausedAt: row.endAt } : {}),
