@@ -202,6 +202,7 @@ export class FaultLab {
   }
 
   async close(): Promise<void> {
+    await this.#machines.close();
     await this.sandboxes.close();
     await this.driver.host.close();
     await this.repository.close();

@@ -34,11 +34,11 @@ export class ManualClock implements Clock {
     return promise;
   }
 
-  /** Moves time on, second by second, and lets whoever wakes up act. */
-  async advance(ms: number): Promise<void> {
+  /** Moves time on, second by second unless the steps are larger, and lets whoever wakes up act. */
+  async advance(ms: number, stepMs = 1_000): Promise<void> {
     const end = this.#now + ms;
     while (this.#now < end) {
-      this.#now = Math.min(end, this.#now + 1000);
+      this.#now = Math.min(end, this.#now + stepMs);
       for (const sleeper of this.#sleepers) {
         if (sleeper.due > this.#now) continue;
         this.#sleepers.delete(sleeper);
