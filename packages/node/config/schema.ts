@@ -112,6 +112,12 @@ export const ConfigSchema = z.strictObject({
           'seconds without a create after which a template keeps only `low` of them, or none when another one was asked ' +
           'for since',
       }),
+      answerSeconds: key(integer(1, 600), 10, {
+        kind: 'integer',
+        meaning:
+          'seconds that one may take to answer when it becomes a sandbox; one that takes longer is given up, and the ' +
+          'create starts another',
+      }),
     })
     .prefault({}),
   paused: z

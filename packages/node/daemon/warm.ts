@@ -22,10 +22,11 @@ const ROOM = 2;
 
 export function createWarmPool(options: WarmOptions): WarmPool {
   const { config, serialLogs, clock, log, metrics } = options;
-  const { low, high, templates, idleSeconds } = config.warm;
+  const { low, high, templates, idleSeconds, answerSeconds } = config.warm;
   return new WarmPool({
     ...{ low, high, templates, clock, log, metrics },
     idleMs: idleSeconds * 1000,
+    answerMs: answerSeconds * 1000,
     prepare: (key, signal) => prepareStanding(options, key, signal),
     hasRoom({ memoryMb }) {
       const demand = { wantedMb: memoryMb * ROOM, promisedMb: 0, share: config.limits.memoryShare };

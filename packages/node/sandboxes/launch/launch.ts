@@ -110,11 +110,14 @@ export function createLaunch(options: LaunchOptions): Launch {
   return async (request) => {
     const { from, stopwatch, resources } = request;
     if (from.kind === 'disk') return await boot(options, request, from);
+    const { restoreLimits: limits } = options;
     const warm = takeWarm(options, request, from);
     if (warm !== undefined) {
       try {
         await warm.vm.resume();
-        return await goOn(options, request, warm, from.event);
+        // It has answered before, and there is another way.
+        const guestMs = Math.min(limits.guestMs, options.warm?.answerMs ?? limits.guestMs);
+        return await goOn(options, request, warm, from.event, { limits: { ...limits, guestMs } });
       } catch (error) {
         request.signal.throwIfAborted();
         await options.warm?.discard(warm, error);
@@ -124,7 +127,7 @@ export function createLaunch(options: LaunchOptions): Launch {
     resources.add(() => checkpoint.close());
     const machine = await restore(options, request, checkpoint);
     // Its files are needed until the ledger knows the memory that the VM maps: a pause need not take their space any longer.
-    return await goOn(options, request, machine, from.event, () => checkpoint.close());
+    return await goOn(options, request, machine, from.event, { limits, recorded: () => checkpoint.close() });
   };
 }
 
@@ -209,11 +212,11 @@ async function goOn(
   request: LaunchRequest,
   { vm, slot, volume, drives, boot, secret, line: open }: Machine,
   event: RestoreEvent,
-  recorded: () => Promise<void> = async () => {},
+  { limits, recorded }: { readonly limits: RestoreLimits; readonly recorded?: () => Promise<void> },
 ): Promise<Launched> {
   const { stopwatch, signal, hostSecret, init } = request;
   request.onVmStarted({ slot, volume, drives, vm, boot });
-  await recorded();
+  await recorded?.();
   using line = open ?? new GuestLine();
   const envd = options.connectEnvd({ address: slot.hostAddress, port: ENVD_PORT, line });
   await vm.resume();
@@ -228,7 +231,7 @@ async function goOn(
       oldSecret: secret,
       signal: AbortSignal.any([signal, over.signal]),
     },
-    options.restoreLimits,
+    limits,
   );
   const died = vm.exited.then(({ lastLines }) => {
     throw new AenvError('vm_died', `the VM ended while its guest was asked: ${lastLines}`);

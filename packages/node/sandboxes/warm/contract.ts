@@ -34,6 +34,8 @@ export interface Standing {
 
 /** Machines that are kept ready for sandboxes. */
 export interface WarmSandboxes {
+  /** `ms` that one may take to answer when it goes on; one that takes longer is given up for another start */
+  readonly answerMs: number;
   /** One that fits, which is the caller's from now on; undefined when there is none at the moment. */
   take(key: WarmKey): Standing | undefined;
   /** Gives back all of one that was taken and did not become a sandbox. Never throws. */

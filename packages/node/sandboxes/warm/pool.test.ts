@@ -21,7 +21,7 @@ function setUp(change: Partial<WarmPoolOptions> = {}) {
   /** states of all machines whenever a guest was made use of */
   const used: string[][] = [];
   const pool = new WarmPool({
-    ...{ low: 1, high: 2, templates: 2, idleMs: 60_000, hasRoom: () => true, clock },
+    ...{ low: 1, high: 2, templates: 2, idleMs: 60_000, answerMs: 1_000, hasRoom: () => true, clock },
     prepare: (key, signal) => prepareStanding(Object.assign(host, { useGuest }), key, signal),
     forget: async (incarnation) => void forgotten.push(incarnation),
     log: recordingLogger([]),
@@ -141,8 +141,10 @@ test('one whose end cannot be read goes as well', async () => {
 });
 
 /** A lifecycle whose template is captured, with one machine that stands ready. */
-async function withWarm(): Promise<{ f: Fixture; host: FakeHost; pool: WarmPool }> {
-  const { host, pass, pool } = setUp({ low: 1, high: 1 });
+async function withWarm(
+  change: Partial<WarmPoolOptions> = {},
+): Promise<{ f: Fixture; host: FakeHost; pool: WarmPool }> {
+  const { host, pass, pool } = setUp({ low: 1, high: 1, ...change });
   const launch = createLaunch({ ...parts(host), warm: pool });
   const f = await fixture({ launch, startPointOf: async () => ({ kind: 'checkpoint', id: 'base', event: 'create' }) });
   pool.want(KEY);
@@ -187,6 +189,26 @@ test('where one that stood ready does not become a sandbox, the create starts an
   await f.sandboxes.kill(sandboxId);
   await pool.close();
   assert.deepEqual([...host.vms.keys(), ...host.volumesOnDisk, ...host.slotsInUse], []);
+});
+
+test('one that stood ready and is silent is given up long before a guest that has nobody in its place', async () => {
+  const { f, host, pool } = await withWarm({ answerMs: 20 });
+  await using _f = f;
+  const [ready] = [...host.vms.keys()];
+  const silent = Promise.withResolvers<never>();
+  let asked = 0;
+  // The limit of other guests is 5 s here.
+  const patience = setTimeout(() => silent.reject(new Error('it was waited for')), 4_000);
+  host.hooks.set('init', (signal) => {
+    signal?.addEventListener('abort', () => silent.reject(signal.reason));
+    if (++asked === 1) return silent.promise;
+  });
+  const { sandboxId } = await f.sandboxes.create(CREATE);
+  clearTimeout(patience);
+  await assert.rejects(silent.promise, { name: 'TimeoutError' });
+  assert.deepEqual([[...host.vms.keys()].includes(ready ?? ''), asked], [false, 2]);
+  await f.sandboxes.kill(sandboxId);
+  await pool.close();
 });
 
 test('a create that must not reach the internet, or whose machine has just ended, starts one of its own', async () => {

@@ -13,6 +13,8 @@ export interface WarmPoolOptions {
   readonly templates: number;
   /** how long after the last create a template keeps more than `low`, or, unless it was asked for last, any; `ms` */
   readonly idleMs: number;
+  /** see `WarmSandboxes` */
+  readonly answerMs: number;
   /** @returns undefined for what never stands ready @throws why it cannot be made now */
   readonly prepare: (key: WarmKey, signal: AbortSignal) => Promise<Standing | undefined>;
   /** whether the host has the memory for one more */
@@ -43,6 +45,7 @@ const RETRY_MS = 30_000;
  * way. They are given away once and never taken back.
  */
 export class WarmPool implements WarmSandboxes {
+  readonly answerMs: number;
   readonly #options: WarmPoolOptions;
   /** by `nameOf`; the one that was asked for last comes last */
   readonly #shelves = new Map<string, Shelf>();
@@ -56,6 +59,7 @@ export class WarmPool implements WarmSandboxes {
 
   constructor(options: WarmPoolOptions) {
     this.#options = options;
+    this.answerMs = options.answerMs;
     this.#ready = options.metrics.gauge('aenv_warm_sandboxes', 'Machines that stand ready to become sandboxes.');
     this.#takes = options.metrics.counter(
       'aenv_warm_takes_total',
