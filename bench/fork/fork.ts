@@ -6,6 +6,7 @@ import type { Bench, Measurement, Row } from '../measurement.ts';
 import { ratioRow, seriesRow } from '../report/rows.ts';
 import { PhaseSeries } from '../sampling/phases.ts';
 import { openDaemon } from '../sandboxes/daemon.ts';
+import { slotsReady } from '../sandboxes/gauges.ts';
 import { type BenchSandbox, createSandbox } from '../sandboxes/sandbox.ts';
 import { cloneBare } from './bare-clones.ts';
 import { type Forked, forkOnce } from './children.ts';
@@ -30,8 +31,10 @@ export const fork: Measurement = {
     const rounds = bench.rounds(ROUNDS);
     for (let round = 1; round <= rounds; round++) {
       restores.push(...(await singleRestores(bench, daemon)));
+      await slotsReady(bench, daemon);
       const forked = await forkOnce(bench, daemon, source, CHILDREN, round - 1);
       restores.push(...(await singleRestores(bench, daemon)));
+      await slotsReady(bench, daemon);
       const clone = await cloneBare(bench, bare);
       bench.say(
         `${round}/${rounds}: ${CHILDREN} children in ${forked.ms.toFixed(0)} ms, ${mean(forked.pss).toFixed(0)} MiB each, bare clone ${mean(clone).toFixed(0)} MiB`,
@@ -46,7 +49,7 @@ export const fork: Measurement = {
 async function singleRestores(bench: Bench, daemon: TestDaemon): Promise<number[]> {
   const times: number[] = [];
   for (let n = 0; n < RESTORES / 2; n++) {
-    bench.signal.throwIfAborted();
+    await slotsReady(bench, daemon);
     await using sandbox: BenchSandbox = await createSandbox(daemon);
     times.push(sandbox.createMs);
   }

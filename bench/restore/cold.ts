@@ -5,6 +5,7 @@ import type { Bench, Row } from '../measurement.ts';
 import { ratioRow, seriesRow } from '../report/rows.ts';
 import { interleave } from '../sampling/interleave.ts';
 import { PhaseSeries } from '../sampling/phases.ts';
+import { slotsReady } from '../sandboxes/gauges.ts';
 import { type FirstCommand, firstCommand } from './first-command.ts';
 
 const ROUNDS = 10;
@@ -24,11 +25,15 @@ export async function coldRows(bench: Bench, daemon: TestDaemon, bare: BareMachi
   const { a, b } = await interleave(
     bench,
     bench.rounds(ROUNDS),
-    () => firstCommand(daemon),
-    async (): Promise<Bare> => ({
-      least: await bareCommand(bench, bare, letGo),
-      same: await bareCommand(bench, bare, bringUpToDate),
-    }),
+    async () => {
+      await slotsReady(bench, daemon);
+      return firstCommand(daemon);
+    },
+    async (): Promise<Bare> => {
+      // The daemon is at rest, too: what it does after a create is not part of this.
+      await slotsReady(bench, daemon);
+      return { least: await bareCommand(bench, bare, letGo), same: await bareCommand(bench, bare, bringUpToDate) };
+    },
     (ours, { least, same }) =>
       `create and exec ${ours.totalMs.toFixed(0)} ms, bare ${least.toFixed(0)} ms, with the same calls ${same.toFixed(0)} ms`,
   );

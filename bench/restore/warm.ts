@@ -1,18 +1,17 @@
 import { join } from 'node:path';
 import { findVmProcesses } from '@aenv/node/sandboxes/recovery/processes.ts';
 import { TestDaemon } from '../../tests/harness/daemon.ts';
-import { until } from '../../tests/harness/until.ts';
 import type { Bench, Row } from '../measurement.ts';
 import { pssOf } from '../memory/pss.ts';
 import { seriesRow } from '../report/rows.ts';
 import { PhaseSeries } from '../sampling/phases.ts';
+import { slotsReady, warmReady } from '../sandboxes/gauges.ts';
 import { type FirstCommand, firstCommand } from './first-command.ts';
 
 const ROUNDS = 10;
 /** That stand ready at a time. */
 const READY = 2;
 const START_MS = 120_000;
-const READY_MS = 60_000;
 
 /** The same where machines stand ready: what is left is to tell one who it is. */
 export async function warmRows(bench: Bench): Promise<Row[]> {
@@ -20,13 +19,14 @@ export async function warmRows(bench: Bench): Promise<Row[]> {
     startMs: START_MS,
     env: { AENV_WARM_LOW: String(READY), AENV_WARM_HIGH: String(READY) },
   });
-  await allReady(bench, daemon);
+  await warmReady(bench, daemon, READY);
   const processes = await findVmProcesses(join(daemon.runtime, 'vm'));
   const pss = await Promise.all(processes.map(({ pid }) => pssOf(pid)));
   const samples: FirstCommand[] = [];
   const rounds = bench.rounds(ROUNDS);
   for (let round = 0; round <= rounds; round++) {
-    await allReady(bench, daemon);
+    await warmReady(bench, daemon, READY);
+    await slotsReady(bench, daemon);
     const sample = await firstCommand(daemon);
     // Only a create that found one ready has no phase in which a VM is started.
     if (sample.phases.vm !== undefined) throw new Error('a create found no machine that stood ready');
@@ -52,14 +52,4 @@ export async function warmRows(bench: Bench): Promise<Row[]> {
       note: `proportional set size of QEMU, ${READY} of one template ready`,
     }),
   ];
-}
-
-async function allReady(bench: Bench, daemon: TestDaemon): Promise<void> {
-  const full = async () => {
-    bench.signal.throwIfAborted();
-    const text = await (await fetch(`${daemon.url}/metrics`)).text();
-    return new RegExp(`^aenv_warm_sandboxes ${READY}$`, 'm').test(text);
-  };
-  const fatal = () => bench.signal.aborted;
-  await until(full, { timeoutMs: READY_MS, what: 'the warm pool is full', everyMs: 100, fatal });
 }

@@ -40,7 +40,7 @@ export interface NetworkOptions {
    * that no two slots of this host share them; default 230000
    */
   readonly uidBase?: number;
-  /** watermarks of ready slots; default 2 and 8 */
+  /** see `WatermarkPoolOptions`; default 2 and 8 */
   readonly low?: number;
   readonly high?: number;
   /** ranges that no guest reaches, beside the private and special ones */

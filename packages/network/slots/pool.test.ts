@@ -18,6 +18,11 @@ class ManualClock implements Clock {
       signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
     });
   }
+  /** Ends all sleeps that have begun. */
+  async pass(): Promise<void> {
+    for (const sleep of this.sleeps.splice(0)) sleep.wake();
+    await turn();
+  }
 }
 
 function setUp(options: { capacity?: number; low?: number; high?: number } = {}) {
@@ -34,19 +39,43 @@ describePoolContract('watermarks, slots in memory', async () => {
   return { pool, capacity: 5 };
 });
 
-test('fills to the high mark, and again when the ready ones fall below the low mark', async () => {
-  const { pool, maker } = setUp();
+test('fills to the high mark, and again when nobody has asked for a slot for a while', async () => {
+  const { pool, maker, clock } = setUp();
   pool.start();
   await pool.settled();
   assert.deepEqual(pool.stats(), { ready: 4, inUse: 0 });
+  assert.equal(maker.mostAtOnce, 2);
   await pool.acquire({ internet: true });
   await pool.acquire({ internet: true });
   await pool.settled();
   assert.deepEqual(pool.stats(), { ready: 2, inUse: 2 });
-  await pool.acquire({ internet: true });
+  // The first sleep began before the second one was asked for.
+  await clock.pass();
+  await clock.pass();
   await pool.settled();
-  assert.deepEqual(pool.stats(), { ready: 4, inUse: 3 });
+  assert.deepEqual(pool.stats(), { ready: 4, inUse: 2 });
+  await pool.close();
+});
+
+test('while slots are asked for, the low mark is kept, one build at a time', async () => {
+  const { pool, maker } = setUp();
+  pool.start();
+  await pool.settled();
+  maker.mostAtOnce = 0;
+  for (let taken = 1; taken <= 6; taken++) {
+    await pool.acquire({ internet: true });
+    await pool.settled();
+    assert.equal(pool.stats().ready, Math.max(4 - taken, 2));
+  }
+  assert.equal(maker.mostAtOnce, 1);
+  await pool.close();
+});
+
+test('who waits is served at once, by two builds at a time', async () => {
+  const { pool, maker } = setUp({ low: 0, high: 2 });
+  await Promise.all([1, 2, 3, 4].map(() => pool.acquire({ internet: true })));
   assert.equal(maker.mostAtOnce, 2);
+  assert.deepEqual(pool.stats(), { ready: 0, inUse: 4 });
   await pool.close();
 });
 
@@ -70,8 +99,7 @@ test('a failed build is told to who waits, leaves no index taken, and building a
   await turn();
   assert.equal(maker.building, 0);
   maker.buildError = undefined;
-  for (const sleep of clock.sleeps) sleep.wake();
-  await turn();
+  await clock.pass();
   await pool.settled();
   assert.equal(pool.stats().ready, 2);
   await pool.close();

@@ -11,11 +11,11 @@ export interface WatermarkPoolOptions {
   readonly maker: SlotMaker;
   /** the most slots at one time */
   readonly capacity: number;
-  /** fewer ready slots than this start a refill */
+  /** so many are kept ready also while slots are being asked for, built one at a time then */
   readonly low: number;
-  /** a refill ends at this many */
+  /** so many are made ready while nobody asks for one; at least `low` */
   readonly high: number;
-  /** slots built at the same time */
+  /** slots built at the same time for those who wait, or while nobody asks for one */
   readonly concurrency?: number;
   readonly clock: Clock;
   readonly log: Logger;
@@ -37,7 +37,10 @@ interface Waiter {
 
 const RETRY_MS = { first: 500, most: 30_000 };
 
-/** The slot pool: builds ahead of demand, never hands a used slot on. */
+/** Whoever was given a slot starts a sandbox now, and needs the processors that building slots would take from it. */
+const QUIET_MS = 2_000;
+
+/** The slot pool: builds ahead of demand and, as far as it can, off the way of starts; never hands a used slot on. */
 export class WatermarkPool implements SlotPool {
   readonly #options: WatermarkPoolOptions;
   readonly #indices: IndexRing;
@@ -50,7 +53,9 @@ export class WatermarkPool implements SlotPool {
   readonly #closing = new AbortController();
   readonly #gauge: Gauge;
   readonly #buildTime: Histogram;
-  #filling = false;
+  #asked = 0;
+  /** whether somebody has asked for a slot just now */
+  #demanded = false;
   #retryMs: number = RETRY_MS.first;
   #pausedUntilRetry = false;
   #closed: Promise<void> | undefined;
@@ -90,6 +95,7 @@ export class WatermarkPool implements SlotPool {
   async acquire(policy: EgressPolicy, signal?: AbortSignal): Promise<NetworkSlot> {
     signal?.throwIfAborted();
     if (this.#closed !== undefined) throw shuttingDown();
+    this.#onDemand();
     const ready = this.#ready.shift();
     const lease = ready === undefined ? await this.#wait(signal) : this.#lease(ready);
     this.#pump();
@@ -189,11 +195,11 @@ export class WatermarkPool implements SlotPool {
     this.#report();
     if (this.#closed !== undefined) return;
     const { low, high, concurrency = 2 } = this.#options;
-    if (this.#ready.length < low) this.#filling = true;
-    if (this.#ready.length >= high) this.#filling = false;
-    const ahead = this.#filling && !this.#pausedUntilRetry ? high - this.#ready.length : 0;
-    const wanted = this.#waiters.length + ahead;
-    while (this.#builds.size < Math.min(concurrency, wanted)) {
+    const goal = this.#demanded ? low : Math.max(low, high);
+    const ahead = this.#pausedUntilRetry ? 0 : Math.max(goal - this.#ready.length, 0);
+    const waiting = this.#waiters.length;
+    const atOnce = this.#demanded ? Math.min(concurrency, Math.max(waiting, 1)) : concurrency;
+    while (this.#builds.size < Math.min(atOnce, waiting + ahead)) {
       const index = this.#indices.take();
       if (index === undefined) return;
       const build = this.#build(index).finally(() => {
@@ -201,6 +207,27 @@ export class WatermarkPool implements SlotPool {
         this.#pump();
       });
       this.#builds.add(build);
+    }
+  }
+
+  /** Counts asks instead of reading the clock, which somebody may set. */
+  #onDemand(): void {
+    this.#asked += 1;
+    if (this.#demanded) return;
+    this.#demanded = true;
+    this.#untilQuiet().then(
+      () => {
+        this.#demanded = false;
+        this.#pump();
+      },
+      () => {},
+    );
+  }
+
+  async #untilQuiet(): Promise<void> {
+    for (let asked = 0; asked !== this.#asked; ) {
+      asked = this.#asked;
+      await this.#options.clock.sleep(QUIET_MS, this.#closing.signal);
     }
   }
 

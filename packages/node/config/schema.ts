@@ -198,8 +198,11 @@ export const ConfigSchema = z.strictObject({
         meaning: 'range for the host side of the slots',
         defaultText: 'a private range that the host does not use',
       }),
-      slotsLow: key(integer(0, 4096), 2, { kind: 'integer', meaning: 'ready slots below which more are made' }),
-      slotsHigh: key(integer(1, 4096), 6, { kind: 'integer', meaning: 'ready slots up to which they are made' }),
+      slotsLow: key(integer(0, 4096), 2, {
+        kind: 'integer',
+        meaning: 'slots kept ready also while sandboxes are created',
+      }),
+      slotsHigh: key(integer(1, 4096), 6, { kind: 'integer', meaning: 'slots made ready while no sandbox is created' }),
       uidBase: key(integer(1000, 2_000_000_000), 790_000, {
         kind: 'integer',
         meaning: 'first of the uids that VM processes run as, one for each slot; no accounts are made',
