@@ -8,7 +8,7 @@ import { PhaseSeries } from '../sampling/phases.ts';
 import { openDaemon } from '../sandboxes/daemon.ts';
 import { slotsReady } from '../sandboxes/gauges.ts';
 import { type BenchSandbox, createSandbox } from '../sandboxes/sandbox.ts';
-import { cloneBare } from './bare-clones.ts';
+import { type BareClones, cloneBare, restoreBare } from './bare-clones.ts';
 import { type Forked, forkOnce } from './children.ts';
 
 const ROUNDS = 3;
@@ -27,7 +27,8 @@ export const fork: Measurement = {
     await using bare = await BareMachines.open(bench, await capturedMachine(daemon), CHILDREN);
     const forks: Forked[] = [];
     const restores: number[] = [];
-    const clones: number[][] = [];
+    const clones: BareClones[] = [];
+    const bareRestores: number[] = [];
     const rounds = bench.rounds(ROUNDS);
     for (let round = 1; round <= rounds; round++) {
       restores.push(...(await singleRestores(bench, daemon)));
@@ -35,14 +36,16 @@ export const fork: Measurement = {
       const forked = await forkOnce(bench, daemon, source, CHILDREN, round - 1);
       restores.push(...(await singleRestores(bench, daemon)));
       await slotsReady(bench, daemon);
+      for (let n = 0; n < RESTORES / 2; n++) bareRestores.push(await restoreBare(bench, bare));
       const clone = await cloneBare(bench, bare);
+      for (let n = 0; n < RESTORES / 2; n++) bareRestores.push(await restoreBare(bench, bare));
       bench.say(
-        `${round}/${rounds}: ${CHILDREN} children in ${forked.ms.toFixed(0)} ms, ${mean(forked.pss).toFixed(0)} MiB each, bare clone ${mean(clone).toFixed(0)} MiB`,
+        `${round}/${rounds}: ${CHILDREN} children in ${forked.ms.toFixed(0)} ms, ${mean(forked.pss).toFixed(0)} MiB each, bare clones in ${clone.ms.toFixed(0)} ms, ${mean(clone.pss).toFixed(0)} MiB`,
       );
       forks.push(forked);
       clones.push(clone);
     }
-    return rows(forks, restores, clones);
+    return rows(forks, restores, clones, bareRestores);
   },
 };
 
@@ -56,11 +59,17 @@ async function singleRestores(bench: Bench, daemon: TestDaemon): Promise<number[
   return times;
 }
 
-function rows(forks: readonly Forked[], restores: readonly number[], clones: readonly (readonly number[])[]): Row[] {
+function rows(
+  forks: readonly Forked[],
+  restores: readonly number[],
+  clones: readonly BareClones[],
+  bareRestores: readonly number[],
+): Row[] {
   const cores = availableParallelism();
   const turns = CHILDREN / Math.min(CHILDREN, cores);
   const child = forks.map(({ pss }) => mean(pss));
   const last = forks.map(({ ms }) => ms);
+  const lastClone = clones.map(({ ms }) => ms);
   return [
     ratioRow(
       `fork/${CHILDREN} children ready, over ${CHILDREN} restores on ${cores} cores`,
@@ -72,8 +81,24 @@ function rows(forks: readonly Forked[], restores: readonly number[], clones: rea
       },
     ),
     ratioRow(
+      `fork/${CHILDREN} bare clones ready, over ${CHILDREN} bare restores on ${cores} cores`,
+      { clones: lastClone, [`${turns} restores`]: bareRestores.map((ms) => ms * turns) },
+      undefined,
+      {
+        note: 'series in ms; what this machine makes of the same without a daemon: clones of the template, told the same',
+      },
+    ),
+    ratioRow(
+      `fork/${CHILDREN} children ready, over ${CHILDREN} bare clones`,
+      { fork: last, clones: lastClone },
+      undefined,
+      {
+        note: 'series in ms; a fork has the capture of its source in it',
+      },
+    ),
+    ratioRow(
       'fork/memory of a child over a bare clone',
-      { child, clone: clones.map(mean) },
+      { child, clone: clones.map(({ pss }) => mean(pss)) },
       { atMost: 1.3 },
       {
         note: `proportional set size of QEMU in MiB, ${CHILDREN} at a time, each after one command; clones of the template's machine`,
