@@ -1,24 +1,19 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readdir } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
-import { blockdFolders } from '@aenv/block/blockd/layout.ts';
-import { findBlockd } from '@aenv/block/blockd/process/state.ts';
 import { foldersOf } from '@aenv/node/daemon/folders.ts';
 import { LIFECYCLE_POINTS, type LifecyclePoint } from '@aenv/node/sandboxes/faults.ts';
-import { findVmProcesses } from '@aenv/node/sandboxes/recovery/processes.ts';
-import { killAndWait } from '@aenv/platform/process/identity.ts';
 import { Sandbox } from 'e2b';
 import { TestDaemon } from '../harness/daemon.ts';
+import { FaultPoints } from '../harness/fault-points.ts';
+import { holdings } from '../harness/holdings.ts';
 import { until } from '../harness/until.ts';
+import { kill, VICTIMS, type Victim } from '../harness/victims.ts';
 
 /**
  * Real processes are killed while real VMs are captured and continued. Every step, with VMs that are fakes: tests/faults and
- * packages/node/sandboxes/faults.test.ts; captures of templates are there alone.
+ * packages/node/sandboxes/faults.test.ts; captures of templates are there alone. What stands ready: faults-warm.vm.test.ts.
  */
-
-type Victim = 'vm' | 'daemon' | 'blockd';
 
 /** Where a real VM has most that a fake has not; the others follow in the long run. */
 const CHOSEN: readonly (readonly [Victim, LifecyclePoint])[] = [
@@ -29,32 +24,33 @@ const CHOSEN: readonly (readonly [Victim, LifecyclePoint])[] = [
   ['daemon', 'pause.durable'],
   ['daemon', 'fork.child_answered'],
   ['vm', 'pause.machine_stopped'],
+  ['daemon', 'comeback.row_resuming'],
 ];
-const ALL = LIFECYCLE_POINTS.filter((point) => !point.startsWith('template.')).flatMap((point) =>
-  (['vm', 'daemon', 'blockd'] as const).map((victim) => [victim, point] as const),
+const ALL = LIFECYCLE_POINTS.filter((point) => !/^(template|warm)\./.test(point)).flatMap((point) =>
+  VICTIMS.map((victim) => [victim, point] as const),
 );
 const SOAK = process.env.AENV_SOAK === '1';
 const CASES = SOAK ? ALL : CHOSEN;
-const RESTARTS = SOAK ? 20 : 2;
+const RESTARTS = SOAK ? 20 : 3;
 
 /** From here on a pause needs the VM no more, and one that is paused needs none. */
-const WHOLE = /^pause.*\.(memory_captured|disk_taken|durable|row_paused|released)$|^resume\.row_resuming$/;
+const WHOLE = /^pause.*\.(memory_captured|disk_taken|durable|row_paused|released)$|^(resume|comeback)\.row_resuming$/;
 /** It depends on whether the end of the VM is seen before the sandbox counts as paused, or as running. */
-const EITHER = /^pause_disk\.machine_stopped$|^resume\.guest_answered$/;
+const EITHER = /^pause_disk\.machine_stopped$|^(resume|comeback)\.guest_answered$/;
 
 let daemon: TestDaemon;
-let faults: string;
+let faults: FaultPoints;
 let subject: { readonly id: string; readonly boot: string } | undefined;
 
 before(async () => {
-  faults = await mkdtemp(join(tmpdir(), 'aenv-faults-'));
-  const env = { AENV_TEST_FAULTS: faults };
-  daemon = await TestDaemon.start({ env, program: 'tests/harness/faulty-daemon.ts' });
+  faults = await FaultPoints.open();
+  const { env, program } = faults.options;
+  daemon = await TestDaemon.start({ program, env: { ...env, AENV_SHUTDOWN_ACTION: 'pause' } });
 });
 after(async () => {
-  await disarm();
+  await faults?.disarm();
   await daemon?.[Symbol.asyncDispose]();
-  await rm(faults, { recursive: true, force: true });
+  await faults?.[Symbol.asyncDispose]();
 });
 
 for (const [victim, point] of CASES) {
@@ -64,15 +60,13 @@ for (const [victim, point] of CASES) {
     subject = undefined;
     const operation = point.slice(0, point.indexOf('.'));
     if (operation === 'resume') await ask('POST', `/sandboxes/${id}/pause`);
-    await writeFile(join(faults, 'armed'), point);
+    if (operation === 'comeback') assert.equal(await daemon.stop(), 0);
+    await faults.arm(point);
     const asked = perform(operation, id);
     asked.catch(() => {});
-    await until(async () => (await readdir(faults)).includes('reached'), {
-      timeoutMs: 60_000,
-      what: `${point} is reached`,
-    });
-    await kill(victim);
-    await disarm();
+    await faults.reached(point);
+    await kill(daemon, victim);
+    await faults.disarm();
     const answer = await asked.catch(() => undefined);
     if (victim === 'daemon') await daemon.launch();
     else assert.ok(answer !== undefined);
@@ -91,6 +85,10 @@ for (const [victim, point] of CASES) {
     }
     if (operation.startsWith('pause') && (answer?.ok || /\.(durable|row_paused|released)$/.test(point)))
       assert.equal(state, 'paused');
+    // Whom only a shutdown has paused, nobody has to ask to go on.
+    if (operation === 'comeback' && victim !== 'vm') {
+      await until(async () => (await stateOf(id)) === 'running', { timeoutMs: 60_000, what: 'it has come back' });
+    }
     if (state !== undefined) {
       const went = await contentOf(id);
       // Only a pause without memory boots it again.
@@ -144,24 +142,15 @@ function perform(operation: string, id: string) {
   if (operation === 'pause_disk') return ask('POST', `/sandboxes/${id}/pause`, { memory: false });
   if (operation === 'resume') return ask('POST', `/sandboxes/${id}/connect`, { timeout: 600 });
   if (operation === 'snapshot') return ask('POST', `/sandboxes/${id}/snapshots`, {});
+  if (operation === 'comeback') return comeBack();
   assert.equal(operation, 'fork');
   return ask('POST', `/sandboxes/${id}/fork`, { count: 2, timeout: 600 });
 }
 
-async function kill(victim: Victim): Promise<void> {
-  if (victim === 'daemon') return await daemon.crash();
-  const { volumes, vms } = foldersOf(daemon);
-  if (victim === 'vm') {
-    await Promise.all((await findVmProcesses(vms)).map((process) => killAndWait(process)));
-    return;
-  }
-  const found = await findBlockd(blockdFolders(volumes, join(daemon.runtime, 'blockd')).state);
-  assert.ok(found !== undefined, 'the block daemon runs');
-  await killAndWait(found.process);
-}
-
-async function disarm(): Promise<void> {
-  for (const name of ['armed', 'reached']) await rm(join(faults, name), { force: true });
+/** The start after a shutdown, which serves before it has let all go on. */
+async function comeBack() {
+  await daemon.launch();
+  return { ok: true, status: 200, body: {} };
 }
 
 const connection = () => ({ apiUrl: daemon.url, sandboxUrl: daemon.url, apiKey: daemon.apiKey });
@@ -198,20 +187,12 @@ async function onlyTheSubjectIsLeft(): Promise<void> {
   for (const { sandboxID } of (await ask('GET', '/v2/sandboxes')).body as { sandboxID: string }[]) {
     if (sandboxID !== subject?.id) assert.ok((await ask('DELETE', `/sandboxes/${sandboxID}`)).ok);
   }
-  const { vms, snapshots, volumes, serial } = foldersOf(daemon);
   const expected = subject === undefined ? 0 : 1;
-  const names = async (...path: string[]) => await readdir(join(...path)).catch(() => [] as string[]);
+  const disks = { checkpoints: [], disks: expected, disksOfCheckpoints: 0 };
   await until(
     async () => {
-      const kept = (await names(snapshots, 'by-id')).filter((name) => name.startsWith('c'));
-      const left = [...kept, ...(await names(snapshots, 'transient')), ...(await names(snapshots, 'drafts'))];
-      const ofVms = [(await findVmProcesses(vms)).length, (await names(vms)).length];
-      const ofDisks = [(await names(volumes, 'disks')).length, (await names(volumes, 'snapshots')).length];
-      assert.deepEqual(
-        [left, ofVms, ofDisks],
-        [[], [expected, expected], [expected, 0]],
-        (await names(serial)).join(' '),
-      );
+      const serial = (await readdir(foldersOf(daemon).serial)).join(' ');
+      assert.deepEqual(await holdings(daemon), { ...disks, processes: expected, runFolders: expected }, serial);
       return true;
     },
     { timeoutMs: 60_000, what: 'nothing is left of what failed' },

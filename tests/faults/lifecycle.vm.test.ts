@@ -20,12 +20,15 @@ const SCENARIO = fileURLToPath(import.meta.resolve('@aenv/node/sandboxes/testing
 const SOAK = process.env.AENV_SOAK === '1';
 /** Steps before, between and after what is asked of the block daemon; the others follow in the long run. */
 const disksAreInUse = (point: string) =>
-  /row_written|row_resuming|row_paused|machine_stopped|disk_taken|captured$/.test(point);
+  /row_written|row_resuming|row_paused|machine_stopped|disk_taken|captured$|warm\.(parts_)?taken$/.test(point);
 
-/** What a pause without memory has in common with the other one follows in the long run, too. */
-const POINTS = SOAK
-  ? LIFECYCLE_POINTS
-  : LIFECYCLE_POINTS.filter((point) => !/^pause_disk\.(synced|row_paused|released)$/.test(point));
+/**
+ * What a pause without memory has in common with the other one, and a comeback with other resumes, follows in the long run,
+ * too, and so do the steps in between of what comes to stand ready.
+ */
+const LATER =
+  /^(pause_disk\.(synced|row_paused|released)|comeback\.(guest_answered|checkpoint_removed)|warm\.(guest_used|goes_on))$/;
+const POINTS = SOAK ? LIFECYCLE_POINTS : LIFECYCLE_POINTS.filter((point) => !LATER.test(point));
 
 let storage: StorageHost;
 let layer: string;
@@ -107,7 +110,7 @@ interface Circumstances {
 }
 
 /** What was paused runs by then, though nobody has been told; it was lost with its VM. */
-const RUNS_AGAIN: readonly LifecyclePoint[] = ['resume.row_running', 'resume.checkpoint_removed'];
+const RUNS_AGAIN = /^(resume|comeback)\.(row_running|checkpoint_removed)$/;
 
 /** The last that was said of each id holds; then everything is deleted, and nothing may be left. */
 async function check(lab: FaultLab, acknowledged: readonly string[], { point, vmsLived }: Circumstances) {
@@ -116,7 +119,7 @@ async function check(lab: FaultLab, acknowledged: readonly string[], { point, vm
   const last = new Map(acknowledged.map((line) => line.split(' ').reverse() as [string, string]));
   for (const [id, what] of last) {
     const state = ledger.sandboxes.get(id)?.state;
-    if (what === 'paused' && !RUNS_AGAIN.includes(point)) assert.equal(state, 'paused', `${id} was paused`);
+    if (what === 'paused' && !RUNS_AGAIN.test(point)) assert.equal(state, 'paused', `${id} was paused`);
     if (what === 'running' && vmsLived) assert.ok(state === 'running' || state === 'paused', `${id} is ${state}`);
     if (what === 'snapshot') assert.deepEqual((await repository.verify(id)).problems, []);
     if (what === 'template') assert.ok((await repository.list()).some((one) => one.id === id));

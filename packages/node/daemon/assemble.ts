@@ -191,7 +191,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   part('checkpoints', () => checkpoints.close());
   const places = { driver: vms.driver, vmDir: folders.vms, serialLogs };
   const parts = { slots: network.pool, volumes, checkpoints, vmParts: vms.parts, boot: vms.boot };
-  const restoring = { ...parts, restoreVm: createRestoreVm(places), connectEnvd: envdOverTcp(clock) };
+  const restoring = { ...parts, restoreVm: createRestoreVm(places), connectEnvd: envdOverTcp(clock), faults };
   const warm = createWarmPool({ ...restoring, useGuest: useGuestOverTcp, config, serialLogs, clock, log, metrics });
   part('warm', () => warm.close());
   const launch = createLaunch({

@@ -1,7 +1,8 @@
 /**
  * The steps of the lifecycle at which an end of the daemon, the block daemon or the VM leaves most to get wrong, in the
  * order of each operation. `KIND.machine_stopped` and the two after it are steps of a capture of that kind; `pause_disk` is a
- * pause that keeps the disks alone.
+ * pause that keeps the disks alone, `warm` how a machine comes to stand ready and becomes a sandbox, and `comeback` the resume
+ * of a sandbox that only a shutdown has paused.
  */
 export const LIFECYCLE_POINTS = [
   'create.row_written',
@@ -37,6 +38,16 @@ export const LIFECYCLE_POINTS = [
   'fork.child_answered',
   'fork.child_running',
   'fork.checkpoint_removed',
+  'warm.parts_taken',
+  'warm.machine_restored',
+  'warm.guest_used',
+  'warm.stands',
+  'warm.taken',
+  'warm.goes_on',
+  'comeback.row_resuming',
+  'comeback.guest_answered',
+  'comeback.row_running',
+  'comeback.checkpoint_removed',
   'template.machine_stopped',
   'template.memory_captured',
   'template.disk_taken',

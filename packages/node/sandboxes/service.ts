@@ -289,15 +289,16 @@ export class Sandboxes implements SandboxService {
     if (checkpoint === undefined)
       throw new AenvError('internal', `sandbox '${live.id}' is paused without a checkpoint`);
     this.#admit(live.record.memoryMb, live);
+    const back = comesBack(live);
     const change = { state: 'resuming', onTimeout: options.onTimeout ?? onTimeout } as const;
     live.record = ledger.update(live.id, 'paused', change) ?? live.record;
     live.apply({ type: 'resume' });
     this.#metrics.observeStates(this.routes);
     let view: SandboxView;
     try {
-      await this.#options.faults?.hit('resume.row_resuming');
+      await this.#options.faults?.hit(back ? 'comeback.row_resuming' : 'resume.row_resuming');
       view = await this.#starting.start(live, {
-        was: 'resuming',
+        ...{ was: 'resuming', comesBack: back },
         ...(options.memory && checkpoint.memory
           ? continuing(checkpoint)
           : await booting(live.record, checkpoint, checkpoints)),
@@ -311,7 +312,7 @@ export class Sandboxes implements SandboxService {
     await checkpoints.remove(checkpoint.id).catch((error: unknown) => {
       log.error('the checkpoint of a resumed sandbox could not be removed', { sandboxId: live.id, error });
     });
-    await this.#options.faults?.hit('resume.checkpoint_removed');
+    await this.#options.faults?.hit(back ? 'comeback.checkpoint_removed' : 'resume.checkpoint_removed');
     return view;
   }
 

@@ -34,7 +34,7 @@ const init = (url: string, secret: string | undefined, body: object) =>
     headers: secret === undefined ? {} : { [HOST_SECRET_HEADER]: secret },
   });
 
-test('the first /init sets the host secret, later ones must bring it, and bodies are kept', async (t) => {
+test('the first /init sets the host secret, later ones must bring it and may change it, and bodies are kept', async (t) => {
   const { driver, nextSpec, url } = await setUp(t);
   const spec = nextSpec();
   await driver.start(spec);
@@ -45,7 +45,11 @@ test('the first /init sets the host secret, later ones must bring it, and bodies
   assert.match(first.headers.get(BOOT_ID_HEADER) ?? '', /^[0-9a-f-]{36}$/);
   assert.equal((await init(address, 'wrong', {})).status, 401);
   assert.equal((await init(address, 'secret', { accessToken: null })).status, 204);
-  assert.deepEqual(driver.vm(spec.incarnation).envd.inits, [{ sandboxId: 'i1' }, { accessToken: null }]);
+  const others = { hostSecret: 'another' };
+  assert.equal((await init(address, 'secret', others)).status, 204);
+  assert.equal((await init(address, 'secret', {})).status, 401);
+  assert.equal((await init(address, 'another', {})).status, 204);
+  assert.deepEqual(driver.vm(spec.incarnation).envd.inits, [{ sandboxId: 'i1' }, { accessToken: null }, others, {}]);
 });
 
 test('boots are slow, hang, die or are refused as planned', async (t) => {

@@ -63,6 +63,7 @@ export class FakeEnvd {
     }
     const chunks: Buffer[] = [];
     let size = 0;
+    let asked: InitRequest;
     try {
       for await (const chunk of request) {
         size += chunk.length;
@@ -71,12 +72,13 @@ export class FakeEnvd {
       }
       const body: unknown = JSON.parse(Buffer.concat(chunks).toString() || '{}');
       if (typeof body !== 'object' || body === null) throw new Error('no object');
-      this.inits.push(body);
+      asked = body;
+      this.inits.push(asked);
     } catch {
       response.writeHead(400).end();
       return;
     }
-    this.#secret ??= secret;
+    this.#secret = asked.hostSecret ?? secret;
     response.writeHead(204, { 'x-envd-version': version, [BOOT_ID_HEADER]: this.bootId }).end();
   }
 

@@ -13,6 +13,7 @@ import type { DriveStart, MachineDrive } from '../drives/contract.ts';
 import { guestDrive } from '../drives/take-drives.ts';
 import type { ConnectEnvd, InitAnswer } from '../envd-client/envd-client.ts';
 import { GuestLine } from '../envd-client/request.ts';
+import { type LifecycleFaults, noLifecycleFaults } from '../faults.ts';
 import type { GuestService, StartService } from '../guest-service/contract.ts';
 import { type RestoreLimits, restoreGuest } from '../restoring/restore-guest.ts';
 import { settle } from '../restoring/settle.ts';
@@ -57,6 +58,7 @@ export interface LaunchOptions {
   readonly restoreLimits: RestoreLimits;
   /** absent: none stand ready */
   readonly warm?: WarmSandboxes;
+  readonly faults?: LifecycleFaults;
 }
 
 /** What a start begins with: a disk that is booted, or a captured machine that is continued. */
@@ -107,6 +109,7 @@ export type Launch = (request: LaunchRequest) => Promise<Launched>;
  * before any user code runs.
  */
 export function createLaunch(options: LaunchOptions): Launch {
+  const { faults = noLifecycleFaults } = options;
   return async (request) => {
     const { from, stopwatch, resources } = request;
     if (from.kind === 'disk') return await boot(options, request, from);
@@ -114,7 +117,9 @@ export function createLaunch(options: LaunchOptions): Launch {
     const warm = takeWarm(options, request, from);
     if (warm !== undefined) {
       try {
+        await faults.hit('warm.taken');
         await warm.vm.resume();
+        await faults.hit('warm.goes_on');
         // It has answered before, and there is another way.
         const guestMs = Math.min(limits.guestMs, options.warm?.answerMs ?? limits.guestMs);
         return await goOn(options, request, warm, from.event, { limits: { ...limits, guestMs } });

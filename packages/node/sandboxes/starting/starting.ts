@@ -36,6 +36,8 @@ export type StartRequest = Pick<LaunchRequest, 'from' | 'init' | 'service'> & {
   readonly was: 'creating' | 'resuming';
   /** id of the sandbox that it is a fork of */
   readonly parent?: string;
+  /** whether only a shutdown has paused it */
+  readonly comesBack?: boolean;
   /** when it ends; absent: as long after its start as was asked for */
   readonly endAt?: Date;
 };
@@ -43,6 +45,7 @@ export type StartRequest = Pick<LaunchRequest, 'from' | 'init' | 'service'> & {
 const POINTS = {
   creating: { answered: 'create.guest_answered', running: 'create.row_running' },
   resuming: { answered: 'resume.guest_answered', running: 'resume.row_running' },
+  comeback: { answered: 'comeback.guest_answered', running: 'comeback.row_running' },
   child: { answered: 'fork.child_answered', running: 'fork.child_running' },
 } as const;
 
@@ -69,7 +72,7 @@ export class Starting {
       return await this.#launch(live, stopwatch, request);
     }, live.startSignal);
     const { faults = noLifecycleFaults } = this.#options;
-    const points = POINTS[request.parent === undefined ? request.was : 'child'];
+    const points = pointsOf(request);
     await faults.hit(points.answered);
     // The end may have been asked for while the last answer of the guest was on its way.
     live.startSignal.throwIfAborted();
@@ -162,4 +165,9 @@ export class Starting {
     log.info('sandbox running', { sandboxId: live.id, bootId: answer.bootId, was, ...from, ms });
     return toView(record);
   }
+}
+
+function pointsOf({ was, parent, comesBack }: StartRequest) {
+  if (parent !== undefined) return POINTS.child;
+  return comesBack === true ? POINTS.comeback : POINTS[was];
 }

@@ -25,6 +25,9 @@ import { createLaunch } from '../launch/launch.ts';
 import { SerialLogs } from '../launch/serial-logs.ts';
 import { recover } from '../recovery/recover.ts';
 import { Sandboxes } from '../service.ts';
+import type { ShutdownPolicy } from '../shutdown/shutdown.ts';
+import type { Standing, WarmKey } from '../warm/contract.ts';
+import { prepareStanding } from '../warm/prepare.ts';
 import { CREATE, SILENT_OBSERVER, TEMPLATE } from './fixture.ts';
 
 const MEMORY_MB = 8;
@@ -44,7 +47,6 @@ export interface FaultLabOptions {
  * pass every point of the lifecycle.
  */
 export class FaultLab {
-  readonly sandboxes: Sandboxes;
   readonly driver: FakeDriver;
   readonly ledger: Ledger;
   readonly repository: SnapshotRepository;
@@ -52,6 +54,11 @@ export class FaultLab {
   readonly #machines: Machines;
   readonly #template: Template;
   readonly #options: FaultLabOptions;
+  readonly #newSandboxes: (action: ShutdownPolicy['action']) => Sandboxes;
+  readonly #prepare: (key: WarmKey) => Promise<Standing | undefined>;
+  #sandboxes: Sandboxes;
+  /** the one machine that stands ready, for sandboxes of the template that it was prepared for */
+  #standing: { readonly checkpoint: string; machine: Standing | undefined } | undefined;
 
   private constructor(options: FaultLabOptions, ledger: Ledger, repository: SnapshotRepository) {
     const { root, volumes, faults } = options;
@@ -79,16 +86,21 @@ export class FaultLab {
     });
     const serialLogs = new SerialLogs(join(root, 'serial'));
     const places = { driver: this.driver, vmDir: join(root, 'vm'), serialLogs };
-    const launch = createLaunch({
+    const restoring = {
       // Other test files, and the process that was killed a moment ago, have their addresses, too.
       slots: new FakeSlotPool({ network: 100 + (process.pid % 100) }),
-      ...{
-        volumes,
-        checkpoints: this.#checkpoints,
-        connectEnvd: envdOverTcp(systemClock),
-        startService: async () => {},
-      },
+      ...{ volumes, faults, checkpoints: this.#checkpoints, connectEnvd: envdOverTcp(systemClock) },
       restoreVm: createRestoreVm(places),
+    };
+    const prepare = { ...restoring, useGuest: async () => {} };
+    this.#prepare = (key) => prepareStanding(prepare, key, new AbortController().signal);
+    const launch = createLaunch({
+      ...{ ...restoring, startService: async () => {} },
+      warm: {
+        answerMs: 5_000,
+        take: ({ checkpoint }) => this.#takeStanding(checkpoint),
+        discard: ({ resources }) => resources.run(),
+      },
       bootVm: createBootVm({ ...places, attempts: 1, timeoutMs: 5_000, log: silentLogger }),
       restoreLimits: { guestMs: 5_000, hooksMs: 1_000 },
       vmParts: { kernel: '/k', initramfs: '/i', kernelArgs: 'quiet', toolsDrive: '/t' },
@@ -107,17 +119,27 @@ export class FaultLab {
     const snapshots = new Catalog({
       ...{ ledger, repository, checkpoints: this.#checkpoints, log: silentLogger, namespace: 'default' },
     });
-    this.sandboxes = new Sandboxes({
-      ...{ snapshots, namespace: 'default' },
-      ...{ ...common, ledger: ledger.sandboxes, launch, serialLogs, checkpoints: this.#checkpoints },
-      templates: { resolve: () => this.#template, recordSpawn: () => {} },
-      startPointOf: async ({ source }) => ({ kind: 'disk', disk: { kind: 'layers', layers: diskLayers(source) } }),
-      limits: { maxSandboxes: 100, memoryShare: 0, maxConcurrentStarts: 2, maxQueuedStarts: 64 },
-      keepEnded: { days: 7, count: 1000 },
-      ...{ paused: {}, snapshotLimits: {}, shutdown: { action: 'kill', timeoutMs: 10_000 }, observer: SILENT_OBSERVER },
-      readAvailableMemory: () => 1_000_000,
-      metrics: silentMetrics,
-    });
+    this.#newSandboxes = (action) =>
+      new Sandboxes({
+        ...{ snapshots, namespace: 'default' },
+        ...{ ...common, ledger: ledger.sandboxes, launch, serialLogs, checkpoints: this.#checkpoints },
+        templates: { resolve: () => this.#template, recordSpawn: () => {} },
+        startPointOf: async ({ source }) =>
+          this.#standing === undefined
+            ? { kind: 'disk', disk: { kind: 'layers', layers: diskLayers(source) } }
+            : { kind: 'checkpoint', id: this.#standing.checkpoint, event: 'create' },
+        limits: { maxSandboxes: 100, memoryShare: 0, maxConcurrentStarts: 2, maxQueuedStarts: 64 },
+        keepEnded: { days: 7, count: 1000 },
+        ...{ paused: {}, snapshotLimits: {}, shutdown: { action, timeoutMs: 10_000 }, observer: SILENT_OBSERVER },
+        readAvailableMemory: () => 1_000_000,
+        metrics: silentMetrics,
+      });
+    this.#sandboxes = this.#newSandboxes('kill');
+  }
+
+  /** Others after a shutdown. */
+  get sandboxes(): Sandboxes {
+    return this.#sandboxes;
   }
 
   /** A node as it starts: what an earlier one of the same folder has left is found and removed. */
@@ -142,7 +164,9 @@ export class FaultLab {
     if (report.failures.length > 0) throw new Error(report.failures.join('; '));
     const lab = new FaultLab(options, ledger, repository);
     const checkpoints = ledger.sandboxes.live().flatMap(({ checkpoint }) => checkpoint?.id ?? []);
-    const templates = LIFECYCLE_POINTS.map((point) => lab.#machines.idOf(lab.#templateFor(point)));
+    const templates = ([...LIFECYCLE_POINTS, 'warm'] as const).map((point) =>
+      lab.#machines.idOf(lab.#templateFor(point)),
+    );
     const needed = new Set([...checkpoints, ...ledger.snapshots.checkpointIds(), ...templates]);
     await sweepSnapshots({ repository, volumes, needed, memoryBases: [], log: silentLogger });
     lab.sandboxes.takeUpPaused();
@@ -157,6 +181,8 @@ export class FaultLab {
       if (id !== undefined) done(`template ${id}`);
       return;
     }
+    if (operation === 'warm') return await this.#runWarm(done);
+    if (operation === 'comeback') return await this.#runComeback(done);
     const { sandboxId } = await this.sandboxes.create({ ...CREATE, timeoutSeconds: 600 });
     done(`running ${sandboxId}`);
     if (operation === 'pause' || operation === 'pause_disk' || operation === 'resume') {
@@ -177,8 +203,51 @@ export class FaultLab {
     }
   }
 
+  /** A machine is made ready, and becomes a sandbox. */
+  async #runWarm(done: (what: string) => void): Promise<void> {
+    const checkpoint = await this.#machines.of(this.#templateFor('warm'));
+    if (checkpoint === undefined) throw new Error('the template could not be captured');
+    const { cpuCount, memoryMb, diskSizeMb } = this.#template;
+    const machine = await this.#prepare({ checkpoint, quiet: false, cpuCount, memoryMb, diskSizeMb });
+    this.#standing = { checkpoint, machine };
+    try {
+      const { sandboxId } = await this.sandboxes.create({ ...CREATE, timeoutSeconds: 600 });
+      done(`running ${sandboxId}`);
+    } finally {
+      await this.#takeStanding(checkpoint)?.resources.run();
+      this.#standing = undefined;
+    }
+  }
+
+  /** A sandbox is paused by a shutdown, and resumed by the start after it. */
+  async #runComeback(done: (what: string) => void): Promise<void> {
+    await this.#restart('pause');
+    const { sandboxId } = await this.sandboxes.create({ ...CREATE, timeoutSeconds: 600 });
+    done(`running ${sandboxId}`);
+    await this.#restart('kill');
+    done(`paused ${sandboxId}`);
+    this.sandboxes.takeUpPaused();
+    this.sandboxes.bringBack();
+    const live = this.sandboxes.routes.get(sandboxId);
+    await live?.exclusive(async () => {});
+    if (live?.lifecycle.state === 'running') done(`running ${sandboxId}`);
+  }
+
+  /** @param next what its shutdown is to do */
+  async #restart(next: ShutdownPolicy['action']): Promise<void> {
+    await this.#sandboxes.close();
+    this.#sandboxes = this.#newSandboxes(next);
+  }
+
+  #takeStanding(checkpoint: string): Standing | undefined {
+    if (this.#standing?.checkpoint !== checkpoint) return undefined;
+    const { machine } = this.#standing;
+    this.#standing.machine = undefined;
+    return machine;
+  }
+
   /** A template of which no machine was captured before. */
-  #templateFor(point: LifecyclePoint): Template {
+  #templateFor(point: LifecyclePoint | 'warm'): Template {
     return { ...this.#template, start: { ...this.#template.start, envVars: { POINT: point } } };
   }
 

@@ -5,6 +5,7 @@ import type { UseGuest } from '../../templates/machine/use-guest.ts';
 import type { Checkpoints } from '../checkpoints/contract.ts';
 import type { ConnectEnvd } from '../envd-client/envd-client.ts';
 import { GuestLine } from '../envd-client/request.ts';
+import { type LifecycleFaults, noLifecycleFaults } from '../faults.ts';
 import { newMachineId, newSecret, newSeed, randomName } from '../identity.ts';
 import type { RestoreVm } from '../launch/launch.ts';
 import { type PartsOptions, takeParts } from '../launch/parts.ts';
@@ -16,6 +17,7 @@ export interface PrepareOptions extends PartsOptions {
   readonly restoreVm: RestoreVm;
   readonly connectEnvd: ConnectEnvd;
   readonly useGuest: UseGuest;
+  readonly faults?: LifecycleFaults;
 }
 
 const ANSWER_MS = 30_000;
@@ -36,6 +38,7 @@ export async function prepareStanding(
   { checkpoint: id, quiet, ...shapeOf }: WarmKey,
   signal: AbortSignal,
 ): Promise<Standing | undefined> {
+  const { faults = noLifecycleFaults } = options;
   await using resources = new Rollback();
   const checkpoint = await options.checkpoints.open(id);
   resources.add(() => checkpoint.close());
@@ -46,8 +49,10 @@ export async function prepareStanding(
   const { disk, boot, image } = checkpoint;
   const toolsDrive = boot.toolsDrive.path;
   const { slot, volume, drives, shape } = await takeParts(options, request, disk, checkpoint.drives, toolsDrive);
+  await faults.hit('warm.parts_taken');
   const vm = await options.restoreVm(sandboxId, shape, image, signal);
   resources.add(() => vm.stop());
+  await faults.hit('warm.machine_restored');
   await vm.resume();
   const secret = newSecret();
   const line = new GuestLine();
@@ -62,7 +67,9 @@ export async function prepareStanding(
     await options.useGuest(slot.hostAddress, limit);
     await envd.freeze(secret, limit);
   }
+  await faults.hit('warm.guest_used');
   await vm.pause();
+  await faults.hit('warm.stands');
   return { vm, slot, volume, drives, boot, secret, line, resources: resources.keep() };
 }
 
