@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { run } from '@aenv/platform/process/run.ts';
 import { Sandbox, type SandboxInfo } from 'e2b';
 import { createSandbox } from '../harness/client.ts';
 import { TestDaemon } from '../harness/daemon.ts';
@@ -41,7 +42,14 @@ while True:
 `;
 
 /** As many pauses in a row as a sandbox must survive with everything that it has are in snapshots.vm.test.ts. */
-const ROUNDS = process.env.AENV_SOAK === '1' ? 10 : 4;
+const SOAK = process.env.AENV_SOAK === '1';
+const ROUNDS = SOAK ? 10 : 4;
+/** T01: so long a pause is, and so long the clock of the guest is right after it, `ms`. */
+const PAUSED_MS = SOAK ? 90_000 : 4_000;
+const RUNS_ON_MS = SOAK ? 600_000 : 0;
+/** T06: what is left of its time when it is paused, and how long it is paused beyond that, `ms`. */
+const TIME_LEFT_MS = SOAK ? 25_000 : 6_000;
+const OVERDUE_MS = SOAK ? 35_000 : 1_500;
 
 /** A client of a stream is told of the pause, at the latest, `ms`. */
 const STREAM_ENDS_MS = 5_000;
@@ -72,6 +80,20 @@ async function count() {
   return { pid, n: Number(n), secret, whole };
 }
 
+/** The guest, which is asked first of all, and the host agree on the time. */
+async function clockIsRight(more = 'true'): Promise<void> {
+  const asked = Date.now();
+  const clock = Number(await root(`date +%s%3N && ${more}`));
+  assert.ok(clock > asked - 1000 && clock < Date.now() + 1000, `the guest is ${clock - asked} ms ahead`);
+}
+
+/** A certificate that is valid from now on, by the clock of the host. */
+async function certificate(): Promise<string> {
+  const names = ['-subj', '/CN=made during the pause', '-days', '1'];
+  const made = await run(['openssl', 'req', '-x509', '-newkey', 'ed25519', '-nodes', '-keyout', '-', ...names]);
+  return made.stdout;
+}
+
 async function listed(state: 'running' | 'paused'): Promise<string[]> {
   const page: SandboxInfo[] = await Sandbox.list({ ...connection(), query: { state: [state] } }).nextItems();
   return page.map(({ sandboxId }) => sandboxId);
@@ -94,6 +116,7 @@ test('a paused sandbox does nothing, is listed as paused, and goes on where it w
     () => Date.now(),
   );
   let last = await count();
+  let made = '';
   for (let round = 1; round <= ROUNDS; round++) {
     await until(async () => (await count()).n > last.n, { timeoutMs: 30_000, what: 'the counter goes on' });
     await root(`head -c 3000000 /dev/urandom > /root/disk${round} && sha256sum /root/disk* > /root/sums`);
@@ -112,12 +135,15 @@ test('a paused sandbox does nothing, is listed as paused, and goes on where it w
       assert.equal(await sandbox.isRunning(), false);
       assert.deepEqual([await listed('paused'), await listed('running')], [[id], []]);
       assert.equal(await sandbox.pause(), false, 'it is paused already');
-      await sleep(4000);
+      await sleep(PAUSED_MS);
+      made = await certificate();
     }
     await sandbox.connect({ timeoutMs: 300_000 });
-    const asked = Date.now();
-    const clock = Number(await root('date +%s%3N && cd /root && sha256sum --check --quiet sums'));
-    assert.ok(clock > asked - 1000 && clock < Date.now() + 1000, `the guest is ${clock - asked} ms ahead`);
+    await clockIsRight('cd /root && sha256sum --check --quiet sums');
+    if (round === 1) {
+      await sandbox.files.write('/run/made.pem', made, { user: 'root' });
+      assert.match(await root('openssl verify -CAfile /run/made.pem /run/made.pem'), /: OK$/);
+    }
     const resumed = await count();
     assert.deepEqual([resumed.pid, resumed.secret, resumed.whole], [last.pid, last.secret, 'True']);
     assert.ok(resumed.n > last.n);
@@ -131,6 +157,9 @@ test('a paused sandbox does nothing, is listed as paused, and goes on where it w
     ...{ timeoutMs: 30_000, what: 'the shell of the terminal is the one from before' },
   });
   await sandbox.pty.kill(terminal.pid);
+  await sandbox.setTimeout(RUNS_ON_MS + 600_000);
+  await sleep(RUNS_ON_MS);
+  await clockIsRight();
 });
 
 test('the end of its time pauses a sandbox that asked for it, and traffic brings it back', async () => {
@@ -150,11 +179,13 @@ test('the end of its time pauses a sandbox that asked for it, and traffic brings
   assert.equal(await other.kill(), true);
 });
 
-test('paused sandboxes outlive the daemon and stay so, what ran goes on by itself; a paused one can be killed', async () => {
+test('paused sandboxes outlive the daemon and their time, what ran goes on by itself; a paused one can be killed', async () => {
   const id = sandbox.sandboxId;
   const before = await count();
   const other = await createSandbox(daemon);
   await other.commands.run('echo kept > /tmp/kept');
+  await sandbox.setTimeout(TIME_LEFT_MS);
+  const over = Date.now() + TIME_LEFT_MS;
   assert.equal(await sandbox.pause(), true);
   const { endAt } = await detail(other.sandboxId);
   assert.equal(await daemon.stop(), 0);
@@ -167,8 +198,12 @@ test('paused sandboxes outlive the daemon and stay so, what ran goes on by itsel
   const again = await Sandbox.connect(other.sandboxId, connection());
   assert.equal((await again.commands.run('cat /tmp/kept')).stdout, 'kept\n');
   assert.equal(await again.kill(), true);
+  // Its time would have ended it, had it not been paused before; what it gets now is all of what is asked for.
+  await sleep(Math.max(0, over + OVERDUE_MS - Date.now()));
   assert.deepEqual(await listed('paused'), [id]);
-  sandbox = await Sandbox.connect(id, connection());
+  const woken = Date.now();
+  sandbox = await Sandbox.connect(id, { ...connection(), timeoutMs: 300_000 });
+  assert.ok(Date.parse((await detail(id)).endAt) >= woken + 300_000);
   const after = await count();
   assert.deepEqual([after.pid, after.secret, after.whole], [before.pid, before.secret, 'True']);
 
