@@ -19,7 +19,7 @@ export interface SandboxInfo {
 /** A child of a fork, or why it did not start. */
 export interface ForkInfo {
   readonly sandbox?: SandboxInfo;
-  readonly error?: { readonly code: number; readonly message: string };
+  readonly error?: { readonly code: number; readonly message: string; readonly remediation?: string };
 }
 
 export interface SnapshotInfo {

@@ -24,6 +24,7 @@ export function registerFork(program: Command): void {
           continue;
         }
         console.error(`aenv: ${printable(error?.message ?? 'a child could not be started')}`);
+        if (error?.remediation !== undefined) console.error(`      ${printable(error.remediation)}`);
         process.exitCode = 1;
       }
     });

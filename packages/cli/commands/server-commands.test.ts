@@ -16,7 +16,7 @@ type Handler = (
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** The commands against a server in memory; gives what they print. */
+/** The commands against a server in memory; gives what they print. `told` is what they have said on stderr. */
 async function aenv(t: TestContext, handler: Handler) {
   const server = createServer(async (request, response) => {
     const sent = await json(request).catch(() => undefined);
@@ -29,17 +29,20 @@ async function aenv(t: TestContext, handler: Handler) {
     server.close();
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return async (...words: string[]): Promise<string[]> => {
+  const told: string[] = [];
+  const program = async (...words: string[]): Promise<string[]> => {
     const lines = t.mock.method(console, 'log', () => {});
     const errors = t.mock.method(console, 'error', () => {});
     try {
       await createProgram('0').parseAsync(['--url', url, '--api-key', 'k', ...words], { from: 'user' });
       return lines.mock.calls.map((call) => String(call.arguments[0]));
     } finally {
+      told.push(...errors.mock.calls.map((call) => String(call.arguments[0])));
       lines.mock.restore();
       errors.mock.restore();
     }
   };
+  return Object.assign(program, { told });
 }
 
 const KEY = {
@@ -140,10 +143,12 @@ test('ls tells of a paused sandbox that it is paused, and no end', async (t) => 
 test('fork prints the ids of the children, and the reason of one that did not start', async (t) => {
   const run = await aenv(t, (method, { pathname }) => {
     assert.equal(`${method} ${pathname}`, 'POST /sandboxes/i1/fork');
-    return { status: 201, body: [{ sandbox: { sandboxID: 'i2' } }, { error: { code: 503, message: 'no room' } }] };
+    const error = { code: 503, message: 'no room', remediation: 'Make some.' };
+    return { status: 201, body: [{ sandbox: { sandboxID: 'i2' } }, { error }] };
   });
   const code = process.exitCode;
   assert.deepEqual(await run('fork', 'i1', '-n', '2'), ['i2']);
+  assert.deepEqual(run.told, ['aenv: no room', '      Make some.']);
   assert.equal(process.exitCode, 1);
   process.exitCode = code;
   await assert.rejects(run('fork', 'i1', '-n', '101'), /from 1 to 100/);

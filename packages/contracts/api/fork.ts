@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import { Timeout } from './bounds.ts';
+import { ErrorAnswer } from './error.ts';
 import { Sandbox } from './sandbox.ts';
 
 export const MAX_FORKS = 100;
@@ -16,9 +17,7 @@ export const ForkSandbox = z
 export const ForkResult = z
   .object({
     sandbox: Sandbox.optional(),
-    error: z
-      .object({ code: z.int().openapi({ description: 'as the HTTP status of a failed create' }), message: z.string() })
-      .optional(),
+    error: ErrorAnswer.optional().openapi({ description: 'as the answer to a create that failed' }),
   })
   .openapi('ForkResult');
 export type ForkResult = z.output<typeof ForkResult>;

@@ -97,7 +97,10 @@ describe('one sandbox', () => {
     assert.equal(forks.status, 201);
     const [first, second] = forks.list as Record<string, Record<string, unknown>>[];
     assert.deepEqual([first?.sandbox?.sandboxID, first?.error], [`${id}f0`, undefined]);
-    assert.deepEqual([second?.sandbox, second?.error], [undefined, { code: 503, message: 'no room' }]);
+    const { remediation, ...error } = second?.error ?? {};
+    const expected = { code: 503, message: 'no room', error_code: 'capacity_exhausted' };
+    assert.deepEqual([second?.sandbox, error], [undefined, expected]);
+    assert.ok(String(remediation).length > 20);
     assert.equal((await api.request('POST', path, '')).list.length, 1);
     assert.deepEqual(
       api.sandboxes.calls.map(([, , seconds]) => seconds),

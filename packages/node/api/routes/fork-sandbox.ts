@@ -9,9 +9,7 @@ import { DEFAULT_TIMEOUT, timeToLive } from '../query/timeouts.ts';
 
 export function forkSandboxRoutes({ sandboxes, settings }: ApiParts): readonly Route[] {
   const present = (fork: Fork): ForkResult =>
-    'view' in fork
-      ? { sandbox: presentSandbox(fork.view, settings.domain) }
-      : { error: { code: fork.error.status, message: fork.error.message } };
+    'view' in fork ? { sandbox: presentSandbox(fork.view, settings.domain) } : { error: fork.error.toBody() };
   return [
     route({
       method: 'POST',
