@@ -16,6 +16,8 @@ export interface CompactionLimits {
   readonly minLiveShare: number;
 }
 
+const ABSORBED_TIMES = 2;
+
 /**
  * Keeps the space of disks bounded by what is in them: an append-only upper keeps what was overwritten until it is
  * written anew, and chains grow with every snapshot.
@@ -73,21 +75,43 @@ export class Compactor {
       if (disk.record.layers.length > this.#limits.maxLayers) {
         const { top } = mergeableLayers(disk.record.layers);
         if (top.length > 1) await this.#merge(disk, top);
-      } else if (await this.#hasGarbage(disk)) {
+      } else {
+        const live = await this.#liveAmongGarbage(disk);
+        if (live === undefined) return;
         const frozen = await disk.serial.run(() => swapUpper(this.#store, disk));
         await frozen.stored;
-        await this.#merge(disk, [frozen.layer]);
+        await this.#merge(disk, [...(await this.#absorbedBy(disk, frozen.layer, live)), frozen.layer]);
       }
     } finally {
       disk.compacting = false;
     }
   }
 
-  async #hasGarbage(disk: Disk): Promise<boolean> {
+  /** Bytes of an upper that are still read, if the rest is worth collecting. */
+  async #liveAmongGarbage(disk: Disk): Promise<number | undefined> {
     const { thread } = disk;
-    if (thread === undefined) return false;
+    if (thread === undefined) return undefined;
     const { total, live } = await thread.call('usage', { disk: disk.id });
-    return total > this.#limits.minGarbageBytes && live < total * this.#limits.minLiveShare;
+    return total > this.#limits.minGarbageBytes && live < total * this.#limits.minLiveShare ? live : undefined;
+  }
+
+  /**
+   * Layers right below one that is merged, bottom first, which are merged with it: what is written over and over would else
+   * be kept once for each time that garbage was collected. Only those whose space comes back, and that are not so much
+   * larger that a little garbage has much written anew.
+   */
+  async #absorbedBy({ record }: Disk, layer: string, bytes: number): Promise<string[]> {
+    const absorbed: string[] = [];
+    let sum = bytes;
+    for (let at = startOf(record.layers, [layer]) - 1; at >= 0; at--) {
+      const below = record.layers[at];
+      if (below?.kind !== 'own' || !this.#layers.isExclusive(below.layer)) break;
+      const size = await this.#layers.allocatedBytes(below.layer);
+      if (size > ABSORBED_TIMES * sum) break;
+      sum += size;
+      absorbed.unshift(below.layer);
+    }
+    return absorbed;
   }
 
   /**
