@@ -102,8 +102,8 @@ test('whatever byte of a layer is changed, its structure or its digest tells', a
       changed[at] = (changed[at] ?? 0) ^ 0x10;
       await assert.rejects(verifyDigest(memorySource(changed), digest), isCode('layer_corrupt'), `${name}, byte ${at}`);
       const read = await readLayer(changed).catch((error) => error);
-      const named = Buffer.isBuffer(read) || (read instanceof AenvError && read.code === 'layer_corrupt');
-      assert.ok(named, `${name}, byte ${at}: ${read}`);
+      if (Buffer.isBuffer(read) || (read instanceof AenvError && read.code === 'layer_corrupt')) continue;
+      assert.fail(`${name}, byte ${at}: ${read}`);
     }
   }
 });

@@ -10,10 +10,13 @@ import { Negotiation, type Outcome } from './negotiation.ts';
 
 const RUNS = process.env.AENV_SOAK === '1' ? 20_000 : 300;
 const HELLO = u32(3);
+// Nothing is read or written before a negotiation is over.
+const VOLUME = new MemoryVolume(1 << 20);
+const OTHER = new MemoryVolume(1 << 20, true);
 
 function negotiate(bytes: Uint8Array, clientFlags: Buffer = HELLO) {
-  const disk = new Export('disk', new MemoryVolume(1 << 20));
-  const other = new Export('other', new MemoryVolume(1 << 20, true));
+  const disk = new Export('disk', VOLUME);
+  const other = new Export('other', OTHER);
   const exports = new Map([
     ['', disk],
     ['disk', disk],

@@ -6,7 +6,7 @@ import { NbdClient } from '../testing/client.ts';
 import { serveMemory } from '../testing/fixture.ts';
 
 const { read, write, flush, trim, writeZeroes, blockStatus, disconnect } = COMMAND;
-const bytes = (length: number, seed = 1) => Buffer.from(Array.from({ length }, (_, at) => (at * 7 + seed) & 0xff));
+const bytes = (length: number, seed = 1) => Buffer.from(new Uint8Array(length).map((_, at) => at * 7 + seed));
 
 for (const structured of [false, true]) {
   const how = structured ? 'structured' : 'simple';
