@@ -55,7 +55,7 @@ export class AssetLab implements AsyncDisposable {
   /** A file in a folder, which counts as used hours ago. */
   async file(path: string, content: string, hours = 100): Promise<void> {
     await mkdir(dirname(path), { recursive: true });
-    await writeFile(path, content.padEnd(4096, '.'));
+    await writeFile(path, content.padEnd(4096));
     await this.age(dirname(path), hours);
   }
 
