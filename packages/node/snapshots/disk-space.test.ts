@@ -24,6 +24,17 @@ test('room is promised once, what is kept free is kept, and a refusal tells the 
   await assert.rejects(space.reserve(1, 'a snapshot'), { code: 'no_space' });
 });
 
+test('where others have taken what was promised, nothing is free, and not less than that', async () => {
+  let free = 400 * MIB;
+  const space = new DiskSpace({ folder: '/home', keepFreeBytes: 0, readFree: async () => free });
+  using _promised = await space.reserve(200 * MIB, 'a pause');
+  free = 84 * MIB;
+  await assert.rejects(space.reserve(MIB, 'a fork'), {
+    message: 'a fork may take 1 MiB of /home, which has 0 MiB free, 0 MiB of which are kept free',
+    details: { neededBytes: MIB, freeBytes: 0, keepFreeBytes: 0 },
+  });
+});
+
 test('the disk of a folder that is there is asked', async () => {
   await assert.rejects(new DiskSpace({ folder: '/', keepFreeBytes: 0 }).reserve(2 ** 60, 'all'), { code: 'no_space' });
 });

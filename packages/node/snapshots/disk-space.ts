@@ -27,16 +27,17 @@ export class DiskSpace {
   async reserve(bytes: number, what: string): Promise<Disposable> {
     const { folder, keepFreeBytes, readFree = readFreeBytes } = this.#options;
     const free = await readFree(folder);
-    const left = free - this.#promised - keepFreeBytes;
-    if (bytes > left) {
-      const [needed, there, kept] = [bytes, free - this.#promised, keepFreeBytes].map(mebibytes);
+    // Others may have written what is promised already.
+    const freeBytes = Math.max(0, free - this.#promised);
+    if (bytes > freeBytes - keepFreeBytes) {
+      const [needed, there, kept] = [bytes, freeBytes, keepFreeBytes].map(mebibytes);
       throw new AenvError(
         'no_space',
         `${what} may take ${needed} MiB of ${folder}, which has ${there} MiB free, ${kept} MiB of which are kept free`,
         {
           remediation:
             'Free space of that file system, delete paused sandboxes or snapshots, or lower `storage.keep_free_bytes`.',
-          details: { neededBytes: bytes, freeBytes: free - this.#promised, keepFreeBytes },
+          details: { neededBytes: bytes, freeBytes, keepFreeBytes },
         },
       );
     }
@@ -56,4 +57,4 @@ async function readFreeBytes(folder: string): Promise<number> {
   return bavail * bsize;
 }
 
-const mebibytes = (bytes: number): number => Math.max(0, Math.ceil(bytes / 2 ** 20));
+const mebibytes = (bytes: number): number => Math.ceil(bytes / 2 ** 20);
