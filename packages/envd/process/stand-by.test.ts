@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { afterEach, beforeEach, test } from 'node:test';
 import { nativeForTests } from '../testing/native.ts';
 import { type Launched, type LaunchOptions, launch } from './launch.ts';
@@ -82,6 +83,27 @@ test('one that somebody has stopped is given up, and the program is started with
   assert.equal(await outputOf(program), 'fine\n');
   assert.notEqual(program.pid, pid);
   assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' });
+});
+
+/** Whether a process has said what it is going to be, and waits to be told to go on. */
+function hasAnswered(pid: number): boolean {
+  const links = readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
+  const [, state] = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ');
+  return links.filter((link) => link.startsWith('pipe:')).length > 1 && state?.startsWith('S') === true;
+}
+
+test('one that has answered is not given up where this process had no turn for so long that its time is over', async () => {
+  standBy = new StandBy(native, 50);
+  standBy.refill();
+  const [pid = 0] = waiting();
+  const starting = start('echo fine');
+  const still = new Int32Array(new SharedArrayBuffer(4));
+  const begin = performance.now();
+  while (performance.now() - begin < 10_000 && !hasAnswered(pid)) Atomics.wait(still, 0, 0, 5);
+  Atomics.wait(still, 0, 0, Math.max(0, begin + 100 - performance.now()));
+  const program = await starting;
+  assert.equal(program.pid, pid);
+  assert.equal(await outputOf(program), 'fine\n');
 });
 
 test('what cannot be run is refused as without one that waits', async () => {
