@@ -115,8 +115,8 @@ export class InitHandler {
     // Time and entropy are what a clone must not run without, so a failure here fails the call.
     const waited = await steps.time('kernel', () =>
       this.#system.renew({
-        ...(timestamp === undefined ? {} : { time: { seconds: parseTimestamp(timestamp), at: arrived, port } }),
-        ...(seed === undefined ? {} : { seed: Buffer.from(seed, 'base64') }),
+        time: timestamp === undefined ? undefined : { seconds: parseTimestamp(timestamp), at: arrived, port },
+        seed: seed === undefined ? undefined : Buffer.from(seed, 'base64'),
       }),
     );
     if (drives !== undefined) await steps.time('drives', () => this.#system.mountDrives(drives));
