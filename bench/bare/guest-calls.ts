@@ -10,7 +10,7 @@ const connect = envdOverTcp(systemClock);
 
 /** The least that a captured guest must be told before it runs a command: that its programs go on. */
 export async function letGo(address: string, hostSecret: string, signal: AbortSignal): Promise<void> {
-  await connect({ address, port: ENVD_PORT }).unfreeze(hostSecret, undefined, signal);
+  await connect({ address, port: ENVD_PORT }).unfreeze(hostSecret, {}, signal);
 }
 
 /** All that the daemon tells a guest which becomes a sandbox: time, entropy, secrets, names, and that it goes on. */

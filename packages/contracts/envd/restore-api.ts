@@ -20,11 +20,11 @@ export interface FreezeAnswer {
   readonly frozen: boolean;
 }
 
-/** Body of POST /unfreeze -> 200 UnfreezeAnswer. Steps the clock, then all programs go on. May be repeated. */
+/** Body of POST /unfreeze -> 200 UnfreezeAnswer. Steps the clock, then all programs go on, unless they are to stay. May be repeated. */
 export interface UnfreezeRequest {
   /** RFC 3339. After a POST /init, which told the time before, the clock only goes forward: a call may be late */
   readonly timestamp?: string;
-  /** what stands still stands still yet: a guest that may have heard the time late is told again, or one that runs before it is stopped */
+  /** what stands still goes on standing still: for a guest that may have heard the time late, and for one that runs and is about to be frozen */
   readonly stay?: boolean;
   /** whose hooks are counted */
   readonly event?: RestoreEvent;

@@ -32,7 +32,7 @@ class Bed implements AsyncDisposable {
     this.machine = machine;
     this.checkpoints = new NodeCheckpoints({
       ...{ repository: lab.repository, volumes: storage.store, host: HOST, sealOf: async () => undefined },
-      guests: { reach: async () => {}, freeze: async () => {}, release: async () => {}, sync: async () => {} },
+      guests: { prepare: async () => {}, freeze: async () => {}, unfreeze: async () => {}, sync: async () => {} },
       log: silentLogger,
       space: new DiskSpace({ folder: lab.folder, keepFreeBytes: 0, readFree: async () => this.freeBytes }),
     });

@@ -38,7 +38,7 @@ export interface CheckpointsOptions {
   readonly repository: SnapshotRepository;
   readonly volumes: BlockStore;
   readonly space: DiskSpace;
-  readonly guests: Pick<CapturedGuests, 'reach' | 'freeze' | 'release' | 'sync'>;
+  readonly guests: Pick<CapturedGuests, 'prepare' | 'freeze' | 'unfreeze' | 'sync'>;
   readonly faults?: LifecycleFaults;
   /** what VMs run on here */
   readonly host: HostFacts;
@@ -112,7 +112,7 @@ export class NodeCheckpoints implements Checkpoints {
     using line = new GuestLine();
     await prepared(vm, disks, (signal) => [
       vm.changedBytes().then((bytes) => draft.expect(bytes)),
-      this.#options.guests.reach(address, envd.hostSecret, line, signal),
+      this.#options.guests.prepare(address, envd.hostSecret, line, signal),
     ]);
     stopwatch.note('prepare', stopwatch.read().total ?? 0);
     const take = () => this.#take(request, { line, disks, draft, undo, stopwatch });
@@ -143,7 +143,7 @@ export class NodeCheckpoints implements Checkpoints {
     ]);
     await faults.hit(`${kind}.memory_captured`);
     await faults.hit(`${kind}.disk_taken`);
-    if (then === 'go_on') await stopwatch.time('release', () => this.#goOn(machine, envd.hostSecret, line));
+    if (then === 'go_on') await stopwatch.time('unfreeze', () => this.#goOn(machine, envd.hostSecret, line));
     return taken;
   }
 
@@ -185,7 +185,7 @@ export class NodeCheckpoints implements Checkpoints {
   /** What the guest is told is there for it when its processors start. */
   async #goOn({ vm, address }: Machine, hostSecret: string, line?: GuestLine): Promise<void> {
     const goesOn = vm.resume();
-    const told = whileItLives(vm, () => this.#options.guests.release(address, hostSecret, line));
+    const told = whileItLives(vm, () => this.#options.guests.unfreeze(address, hostSecret, line));
     told.catch(() => {});
     await goesOn;
     await told;

@@ -50,7 +50,7 @@ test('memory and disk are of one instant, the guest goes on before anything is w
   guest.pages.set(3, 7);
   const names = ['default/ready:v1'];
   await checkpoints.capture(machines.request(guest, 'c1', { kind: 'snapshot', names }));
-  assert.deepEqual(steps, ['freeze', 'pause', 'disk', 'capture', 'resume', 'release']);
+  assert.deepEqual(steps, ['freeze', 'pause', 'disk', 'capture', 'resume', 'unfreeze']);
   await checkpoints.idle();
   const manifest = await lab.repository.get('c1');
   assert.deepEqual([manifest.names, manifest.memory.delta], [names, undefined]);

@@ -110,7 +110,7 @@ async function adopt(options: AdoptionOptions, row: SandboxRecord): Promise<Adop
   const limit = AbortSignal.timeout(ANSWER_MS);
   const answer = await envd.init({}, [hostSecret], limit);
   if (answer.bootId !== row.bootId) throw new AenvError('vm_died', 'another guest answers in its place');
-  await envd.unfreeze(hostSecret, undefined, limit);
+  await envd.unfreeze(hostSecret, {}, limit);
   const { checkpoint, boot = options.boot } = row;
   if (checkpoint !== undefined) await options.checkpoints.remove(checkpoint.id);
   const record = ledger.update(row.sandboxId, row.state, { state: 'running', checkpoint: null, vm: vm.record, boot });

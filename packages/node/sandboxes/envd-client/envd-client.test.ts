@@ -72,8 +72,8 @@ test('calls on a line share a connection, also after one was broken, and it is c
   try {
     const envd = envdOverTcp(systemClock)({ address: '127.0.0.1', port, line });
     await envd.init({}, ['secret'], limit(5_000));
-    assert.equal(await envd.unfreeze('secret', 'fork', limit(5_000)), 2);
-    assert.equal(await envd.unfreeze('secret', 'fork', limit(5_000)), 2);
+    assert.equal(await envd.unfreeze('secret', { event: 'fork' }, limit(5_000)), 2);
+    assert.equal(await envd.unfreeze('secret', { event: 'fork' }, limit(5_000)), 2);
     // The second call came on the first connection, which was broken; the third and the fourth share another one.
     assert.deepEqual([ports.length, ports[1], ports[3]], [4, ports[0], ports[2]]);
     assert.notEqual(ports[2], ports[0]);
@@ -199,10 +199,10 @@ test('a guest that may have heard the time late is told again before its program
       ['/unfreeze', 2 * first, true],
     ]);
     slow = 1;
-    assert.equal(await envd.unfreeze('secret', 'fork', limit(5_000)), 1, 'it knows the time already');
+    assert.equal(await envd.unfreeze('secret', { event: 'fork' }, limit(5_000)), 1, 'it knows the time already');
     assert.deepEqual(told.splice(0), [['/unfreeze', 2 * first, undefined]]);
     slow = 1;
-    assert.equal(await envd.unfreeze('secret', undefined, limit(5_000)), 2, 'it has heard nothing before');
+    assert.equal(await envd.unfreeze('secret', {}, limit(5_000)), 2, 'it has heard nothing before');
     assert.deepEqual(told.splice(0), [
       ['/unfreeze', 3 * first, undefined],
       ['/unfreeze', 4 * first, undefined],
@@ -260,13 +260,9 @@ test('steps around a capture are asked with the secret; what a guest answers is 
   try {
     assert.equal(await client(port).freeze('secret', limit(5_000)), true);
     answer = { hooks: 2 };
-    assert.equal(await client(port).unfreeze('secret', 'fork', limit(5_000)), 2);
+    assert.equal(await client(port).unfreeze('secret', { event: 'fork' }, limit(5_000)), 2);
     answer = undefined;
-    assert.equal(
-      await client(port).unfreeze('secret', undefined, limit(5_000)),
-      0,
-      'a guest from before there were any',
-    );
+    assert.equal(await client(port).unfreeze('secret', {}, limit(5_000)), 0, 'a guest from before there were any');
     answer = { hooks: [hook] };
     assert.deepEqual(await run(), [hook]);
     for (answer of [

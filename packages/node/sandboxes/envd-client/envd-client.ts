@@ -12,6 +12,7 @@ import {
   type HookResult,
   type RestoreEvent,
   UNFREEZE_PATH,
+  type UnfreezeRequest,
 } from '@aenv/contracts/envd/restore-api.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import type { Clock } from '@aenv/platform/clock/clock.ts';
@@ -39,14 +40,13 @@ export interface EnvdClient {
    */
   freeze(hostSecret: string, signal: AbortSignal): Promise<boolean>;
   /**
-   * Tells the guest the time, and lets its programs go on; asked until there is an answer. A guest without an event has not
-   * heard `init` before: it is asked again while the answer takes so long that it may have heard the time late.
+   * Tells the guest the time, and lets its programs go on unless they are to `stay` as they are; asked until there is an
+   * answer. A guest that goes on without an event has not heard `init` before: it is asked again while the answer takes so
+   * long that it may have heard the time late.
    * @returns how many hooks it has for the event
    * @throws AenvError `restore_failed` when envd refuses; the signal's reason
    */
-  unfreeze(hostSecret: string, event: RestoreEvent | undefined, signal: AbortSignal): Promise<number>;
-  /** Has a guest that runs go the way of `unfreeze`, with which nothing begins and nothing ends. @throws as `unfreeze` */
-  reach(hostSecret: string, signal: AbortSignal): Promise<void>;
+  unfreeze(hostSecret: string, request: Unfreeze, signal: AbortSignal): Promise<number>;
   /**
    * Runs the hooks of the event. Asked once, since hooks may not be ones that can be repeated.
    * @param timeoutMs for all of them together
@@ -63,6 +63,9 @@ export interface EnvdClient {
    */
   sync(secret: string, signal: AbortSignal): Promise<void>;
 }
+
+/** What of a call to go on is up to the caller. */
+export type Unfreeze = Pick<UnfreezeRequest, 'event' | 'stay'>;
 
 export interface InitAnswer {
   /** of the guest's kernel; a guest that is about to be captured has none yet */
@@ -144,7 +147,7 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
       const settled = readInitAnswer(answer);
       // What the guest did in this time, it did after it had heard it.
       if (ms - (settled.steps.guest ?? 0) > TIME_LATE_MS) {
-        const call = { path: UNFREEZE_PATH, body: { stay: true } };
+        const call = { path: UNFREEZE_PATH, body: { stay: true } satisfies Unfreeze };
         const known = request.hostSecret === undefined ? secrets : [request.hostSecret];
         await untilInTime(() => tellTime(guest, call, known, signal));
       }
@@ -159,15 +162,11 @@ export function envdOverTcp(clock: Clock): ConnectEnvd {
       return frozenOf(answer);
     },
 
-    async unfreeze(hostSecret, event, signal) {
-      const call = { path: UNFREEZE_PATH, body: event === undefined ? {} : { event } };
-      const tell = () => tellTime(guest, call, [hostSecret], signal);
-      const { answer } = event === undefined ? await untilInTime(tell) : await tell();
+    async unfreeze(hostSecret, request, signal) {
+      const tell = () => tellTime(guest, { path: UNFREEZE_PATH, body: request }, [hostSecret], signal);
+      const knowsTime = request.event !== undefined || request.stay === true;
+      const { answer } = knowsTime ? await tell() : await untilInTime(tell);
       return hookCountOf(answer);
-    },
-
-    async reach(hostSecret, signal) {
-      await tellTime(guest, { path: UNFREEZE_PATH, body: { stay: true } }, [hostSecret], signal);
     },
 
     async runHooks(hostSecret, body, signal) {

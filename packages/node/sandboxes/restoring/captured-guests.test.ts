@@ -27,14 +27,14 @@ test('a guest that was reached is stopped and let go on by the connection that i
   const running = new AbortController();
   try {
     using line = new GuestLine();
-    await guests.reach('127.0.0.1', 'secret', line, running.signal);
+    await guests.prepare('127.0.0.1', 'secret', line, running.signal);
     await guests.freeze('127.0.0.1', 'secret', line);
-    await guests.release('127.0.0.1', 'secret', line);
+    await guests.unfreeze('127.0.0.1', 'secret', line);
     const [port = ''] = /\d+$/.exec(asked[0] ?? '') ?? [];
     // A call that comes late lets nothing go on that was stopped meanwhile.
     assert.deepEqual(asked, [`/unfreeze stay ${port}`, `/freeze ${port}`, `/unfreeze ${port}`]);
     silent = true;
-    const reached = guests.reach('127.0.0.1', 'secret', line, running.signal);
+    const reached = guests.prepare('127.0.0.1', 'secret', line, running.signal);
     await unheard.promise;
     running.abort(new Error('the VM has ended'));
     await reached;

@@ -7,18 +7,18 @@ import { newSeed } from '../identity.ts';
 /** Guests around their capture. */
 export interface CapturedGuests {
   /**
-   * Makes a guest that runs ready to be stopped and let go on by this line: it has the connection, and has gone the way of
+   * Makes a guest that runs ready to be frozen and unfrozen by this line: it has the connection, and has gone the way of
    * such a call a moment ago, so that neither is done while its programs stand still. Never throws: one that does not answer
    * is asked again when it is to stop.
    */
-  reach(address: string, hostSecret: string, line: GuestLine, signal: AbortSignal): Promise<void>;
+  prepare(address: string, hostSecret: string, line: GuestLine, signal: AbortSignal): Promise<void>;
   /**
    * Stops the programs of a guest, so that none of them runs on before whoever continues it has its time and entropy.
    * Never throws: one that does not answer is captured as it is.
    */
   freeze(address: string, hostSecret: string, line?: GuestLine): Promise<void>;
   /** Tells a guest that goes on the time, and lets its programs go on. Never throws: after a minute they do by themselves. */
-  release(address: string, hostSecret: string, line?: GuestLine): Promise<void>;
+  unfreeze(address: string, hostSecret: string, line?: GuestLine): Promise<void>;
   /** Has a guest write its files to its disk. @throws AenvError `capture_failed`; the signal's reason */
   sync(address: string, hostSecret: string, signal: AbortSignal): Promise<void>;
   /**
@@ -30,9 +30,9 @@ export interface CapturedGuests {
 }
 
 /** How long a guest may take to go on. */
-const RELEASE_MS = 20_000;
-/** One that is not reached by then will hardly be frozen in time. */
-const REACH_MS = 3_000;
+const UNFREEZE_MS = 20_000;
+/** One that has not answered by then will hardly be frozen in time. */
+const PREPARE_MS = 3_000;
 /** After so many calls the engine has compiled what it compiles early. */
 const REHEARSALS = 4;
 
@@ -40,10 +40,10 @@ export function createCapturedGuests(connect: ConnectEnvd, log: Logger): Capture
   const envdOf = (address: string, line?: GuestLine) =>
     connect({ address, port: ENVD_PORT, ...(line === undefined ? {} : { line }) });
   return {
-    async reach(address, hostSecret, line, signal) {
-      const limit = AbortSignal.any([signal, AbortSignal.timeout(REACH_MS)]);
+    async prepare(address, hostSecret, line, signal) {
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(PREPARE_MS)]);
       await envdOf(address, line)
-        .reach(hostSecret, limit)
+        .unfreeze(hostSecret, { stay: true }, limit)
         .catch(() => {});
     },
 
@@ -56,9 +56,9 @@ export function createCapturedGuests(connect: ConnectEnvd, log: Logger): Capture
       }
     },
 
-    async release(address, hostSecret, line) {
+    async unfreeze(address, hostSecret, line) {
       try {
-        await envdOf(address, line).unfreeze(hostSecret, undefined, AbortSignal.timeout(RELEASE_MS));
+        await envdOf(address, line).unfreeze(hostSecret, {}, AbortSignal.timeout(UNFREEZE_MS));
       } catch (error) {
         log.warn('a guest that goes on could not be told the time', { address, error: String(error) });
       }
@@ -74,7 +74,7 @@ export function createCapturedGuests(connect: ConnectEnvd, log: Logger): Capture
         await envd.freeze(hostSecret, signal);
         const asCaptured = { capture: true, event: 'create', letGo: true } as const;
         await envd.init({ ...asCaptured, seed: newSeed(), hostSecret }, [hostSecret], signal);
-        await envd.unfreeze(hostSecret, undefined, signal);
+        await envd.unfreeze(hostSecret, {}, signal);
       }
     },
   };

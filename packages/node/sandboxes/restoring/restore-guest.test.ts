@@ -58,19 +58,19 @@ test('an envd of before its first call let programs go on is told so by a second
   const calls: unknown[] = [];
   const { stopwatch, done } = restore({
     init: async () => ({ envdVersion: '0.6.13', steps: {} }),
-    unfreeze: async (secret, event) => calls.push([secret, event]),
+    unfreeze: async (secret, { event }) => calls.push([secret, event]),
     runHooks: async () => [HOOK],
   });
   assert.deepEqual((await done).hooks, [HOOK]);
   assert.deepEqual(calls, [['new', 'fork']]);
-  assert.deepEqual(Object.keys(stopwatch.read()), ['settle', 'release', 'hooks', 'total']);
+  assert.deepEqual(Object.keys(stopwatch.read()), ['settle', 'unfreeze', 'hooks', 'total']);
 });
 
 test('a guest that does not answer in time, or cannot reseed, is not restored; what ends the start ends it too', async () => {
   await assert.rejects(restore({ init: (_request, _secrets, signal) => never(signal) }).done, isCode('restore_failed'));
   const older = { init: async () => ({ envdVersion: '0.6.13', steps: {} }) };
   await assert.rejects(
-    restore({ ...older, unfreeze: (_secret, _event, signal) => never(signal) }).done,
+    restore({ ...older, unfreeze: (_secret, _request, signal) => never(signal) }).done,
     isCode('restore_failed'),
   );
   const refused = new AenvError('boot_failed', 'reseed failed');

@@ -35,7 +35,7 @@ export interface RestoredGuest {
  *
  *   settle   time and entropy, access (its new secret, tokens, variables), identity; then connections from outside are
  *            broken, and programs of the user, which stood still until now, go on. Its answer is the ping. An envd that was
- *            captured before all of this was one call lets them go on with a second one, `release`
+ *            captured before all of this was one call lets them go on with a second one, `unfreeze`
  *   hooks    where the guest has any
  *
  * What a hook does wrong is told and stops nothing.
@@ -54,7 +54,8 @@ export async function restoreGuest(
     // A call whose answer was lost has changed the secret already.
     const secrets = [oldSecret, hostSecret];
     answer = await settle(envd, { ...init, event, hostSecret, letGo: true }, { ...answering, secrets });
-    count = answer.hooks ?? (await stopwatch.time('release', () => envd.unfreeze(hostSecret, event, answering.signal)));
+    count =
+      answer.hooks ?? (await stopwatch.time('unfreeze', () => envd.unfreeze(hostSecret, { event }, answering.signal)));
   } catch (error) {
     signal.throwIfAborted();
     if (limit.aborted) throw new AenvError('restore_failed', 'the guest did not answer in time', { cause: error });

@@ -226,8 +226,8 @@ export class FakeHost implements LaunchOptions {
       };
     },
     freeze: async () => true,
-    reach: async () => {},
-    unfreeze: async (_secret, event, signal) => {
+    unfreeze: async (_secret, { event, stay }, signal) => {
+      if (stay === true) return 0;
       await this.pass('unfreeze', signal);
       this.released.push(event);
       return this.guestHooks.length;

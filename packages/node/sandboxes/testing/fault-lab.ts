@@ -73,9 +73,9 @@ export class FaultLab {
     // Fakes have no programs that could stand still.
     const guests = {
       ...{
-        reach: async () => {},
+        prepare: async () => {},
         freeze: async () => {},
-        release: async () => {},
+        unfreeze: async () => {},
         rehearse: async () => {},
         sync: async () => {},
       },

@@ -33,7 +33,7 @@ export class KeptMachines implements AsyncDisposable {
       host: HOST,
       sealOf: async (path) => this.seals.get(path),
       space: new DiskSpace({ folder: lab.folder, keepFreeBytes: 0 }),
-      guests: { reach: async () => {}, freeze: step('freeze'), release: step('release'), sync: step('sync') },
+      guests: { prepare: async () => {}, freeze: step('freeze'), unfreeze: step('unfreeze'), sync: step('sync') },
       log: silentLogger,
     });
   }
