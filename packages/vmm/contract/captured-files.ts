@@ -54,6 +54,19 @@ export class CapturedFiles implements AsyncDisposable {
     };
   }
 
+  /** Captures a paused VM to where there is no room for its memory. @throws what the VM says to that */
+  static async withoutRoom(vm: MicroVm): Promise<void> {
+    const folder = await mkdtemp(join(tmpdir(), 'capture-'));
+    const full = () => {
+      throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+    };
+    try {
+      await vm.capture({ deviceState: join(folder, 'devices'), memory: { data: full, zero: full } });
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  }
+
   /** The changes as a delta. */
   readonly give = async (sink: MemorySink): Promise<void> => {
     for (const change of this.#changes) {

@@ -160,6 +160,7 @@ export const CONTRACT: readonly ContractCheck[] = [
       const { driver, spec: booted, vm, connection } = await bootAndDial(harness);
       await assert.rejects(vm.capture(await CapturedFiles.target(vm)), { code: 'capture_failed' }, 'while it runs');
       await vm.pause();
+      await assert.rejects(CapturedFiles.withoutRoom(vm), { code: 'no_space' }, 'the disk is full');
       await using files = await CapturedFiles.of(vm, booted);
       assert.equal(vm.state, 'paused');
       await vm.resume();

@@ -91,7 +91,9 @@ export class FakeVm implements MicroVm {
   async capture(target: CaptureTarget): Promise<void> {
     this.#refuseWhenEnded();
     if (this.#state !== 'paused') throw new AenvError('capture_failed', `VM ${this.record.incarnation} is not paused`);
-    await captureFake(this.envd.memory, target);
+    await captureFake(this.envd.memory, target).catch((error: unknown) => {
+      throw AenvError.from(error, 'the fake could not be captured');
+    });
   }
 
   async stop(): Promise<void> {

@@ -137,7 +137,7 @@ export class QemuVm implements MicroVm {
     return this.#mappings;
   }
 
-  /** @throws AenvError `vm_died`, or `capture_failed` for what is none */
+  /** @throws AenvError `vm_died`, `no_space`, or `capture_failed` for what is none */
   async #reading<T>(read: () => Promise<T>): Promise<T> {
     const { record } = this.#parts;
     if (this.#state === 'exited') throw new AenvError('vm_died', `VM ${record.incarnation} has ended`);
@@ -145,7 +145,8 @@ export class QemuVm implements MicroVm {
       return await read();
     } catch (error) {
       if ((this.#state as VmState) === 'exited') throw new AenvError('vm_died', `VM ${record.incarnation} has ended`);
-      if (error instanceof AenvError && error.code !== 'internal') throw error;
+      const fault = AenvError.from(error);
+      if (fault.code !== 'internal') throw fault;
       const why = error instanceof Error ? error.message : String(error);
       throw new AenvError('capture_failed', `VM ${record.incarnation} could not be captured: ${why}`, { cause: error });
     }

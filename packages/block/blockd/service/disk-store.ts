@@ -79,20 +79,16 @@ export class DiskStore {
     }
   }
 
-  /** Changes what is kept of a disk, at once in memory; layers that it does not refer to any more go. */
+  /**
+   * Changes what is kept of a disk, at once in memory. Layers that it does not refer to any more go when that is on stable
+   * storage.
+   */
   async put(disk: Disk, record: DiskRecord): Promise<void> {
-    const before = layersOfDisk(disk.record);
+    disk.stale = [...disk.stale, ...layersOfDisk(disk.record)];
     this.#layers.use(layersOfDisk(record));
     disk.record = record;
-    try {
-      await this.#records.put(disk.id, record);
-    } catch (error) {
-      // The record on the disk still has them.
-      this.#layers.use(before);
-      throw error;
-    } finally {
-      await this.#layers.release(before);
-    }
+    await this.#records.put(disk.id, record);
+    await this.#releaseStale(disk);
   }
 
   /** Closes a disk and removes all that is its own. */
@@ -101,6 +97,13 @@ export class DiskStore {
     await this.#records.remove(disk.id);
     this.#disks.delete(disk.id);
     await this.#layers.release(layersOfDisk(disk.record));
+    await this.#releaseStale(disk);
+  }
+
+  async #releaseStale(disk: Disk): Promise<void> {
+    const { stale } = disk;
+    disk.stale = [];
+    await this.#layers.release(stale);
   }
 
   /** The thread that has a disk open, after it has been opened if need be. */

@@ -6,6 +6,8 @@ import { Serial } from './serial.ts';
 export class Disk {
   readonly serial = new Serial();
   record: DiskRecord;
+  /** layers of records that could not be replaced by that one: a daemon that starts now would find them */
+  stale: readonly string[] = [];
   /** undefined while it is not open */
   thread: ThreadHandle | undefined;
   /** whether the thread has the second upper open, and a swap can take place */
