@@ -10,10 +10,12 @@ import { join, resolve } from 'node:path';
 import { readBoots } from '../../tests/harness/boots.ts';
 import { captureBase } from './capture-base.ts';
 import { installTestPackages, prepareTests } from './prepare.ts';
-import { runSuite, type SuiteResult } from './run-suite.ts';
+import { type FileTime, runSuite, type SuiteResult } from './run-suite.ts';
 import { openScratch, openTemporary } from './scratch.ts';
 import { findSuites } from './suites.ts';
 
+/** files of a suite that are told of for the time that they took */
+const SHOWN = 6;
 const scratch = await openScratch(tmpdir());
 /** folder for temporary files of tests that boot nothing */
 const temporary = await openTemporary(scratch);
@@ -44,6 +46,7 @@ try {
       `${r.name.padEnd(24)}  ${pad(r.passed)}  ${pad(r.failed)}  ${pad(r.skipped)}  ${r.seconds.toFixed(1).padStart(7)}`,
     );
   }
+  for (const { name, times } of results) if (times.length > SHOWN) console.log(`longest: ${name}: ${longest(times)}`);
   const sum = (key: 'passed' | 'failed' | 'skipped') => results.reduce((total, r) => total + r[key], 0);
   for (const r of results) for (const name of r.failures) console.log(`failed: ${r.name}: ${name}`);
   for (const r of results) for (const name of r.skips) console.log(`skipped: ${r.name}: ${name}`);
@@ -56,6 +59,15 @@ try {
   process.exitCode = sum('failed') > 0 || sum('passed') === 0 || noBoots || sharedKernel ? 1 : 0;
 } finally {
   for (const folder of [scratch, temporary]) await rm(folder, { recursive: true, force: true });
+}
+
+/** Those that take long and begin late are what a suite waits for at its end: see `LONG` in suites.ts. */
+function longest(times: readonly FileTime[]): string {
+  const sorted = times.toSorted((one, other) => other.end - other.begin - (one.end - one.begin)).slice(0, SHOWN);
+  const texts = sorted.map(
+    ({ file, begin, end }) => `${file} ${(end - begin).toFixed(0)} s from ${begin.toFixed(0)} s on`,
+  );
+  return `${texts.join(', ')}; last ended ${times.at(-1)?.file}`;
 }
 
 function pad(value: number): string {

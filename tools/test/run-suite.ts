@@ -15,6 +15,15 @@ export interface SuiteResult {
   readonly seconds: number;
   readonly failures: readonly string[];
   readonly skips: readonly string[];
+  /** the files, where each has a process of its own, as they ended */
+  readonly times: readonly FileTime[];
+}
+
+/** When a file ran, in seconds from the beginning of its suite. */
+export interface FileTime {
+  readonly file: string;
+  readonly begin: number;
+  readonly end: number;
 }
 
 const BATCH = join(import.meta.dirname, 'batch.ts');
@@ -35,6 +44,8 @@ interface Counts {
 export async function runSuite(suite: Suite): Promise<SuiteResult> {
   const start = performance.now();
   const counts: Counts = { passed: 0, skipped: 0, failures: [], skips: [] };
+  const times: FileTime[] = [];
+  const seconds = () => (performance.now() - start) / 1000;
   const workers = (work: () => Promise<void>) => Promise.all(Array.from({ length: suite.concurrency }, work));
   if (suite.shareProcesses) {
     const taken = await mkdtemp(join(suite.env?.TMPDIR ?? tmpdir(), 'aenv-test-taken-'));
@@ -52,12 +63,13 @@ export async function runSuite(suite: Suite): Promise<SuiteResult> {
     const files = [...suite.files];
     await workers(async () => {
       for (let file = files.shift(); file !== undefined; file = files.shift()) {
+        const begin = seconds();
         await runProcess([file], [], new Set(), suite, counts);
+        times.push({ file, begin, end: seconds() });
       }
     });
   }
-  const seconds = (performance.now() - start) / 1000;
-  return { name: suite.name, failed: counts.failures.length, seconds, ...counts };
+  return { name: suite.name, failed: counts.failures.length, seconds: seconds(), times, ...counts };
 }
 
 /** @param missing files that the process may run as suites of their names; those that end are taken out */

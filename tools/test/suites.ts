@@ -33,7 +33,7 @@ const LONG = [
   ...['images/pull/pull-image', 'lazy/served-on-demand', 'client/remote-layers', 'convert/convert', 'tests/house'],
   ...['convert/same-tree', 'vmm/restart', 'vmm/contract.vm'],
   ...['e2e/large-files', 'e2e/code-interpreter', 'e2e/snapshots', 'e2e/cold-start', 'e2e/any-rootfs', 'e2e/fork'],
-  ...['e2e/restore-contract', 'e2e/processes'],
+  ...['e2e/restore-contract', 'e2e/processes', 'e2e/faults.vm', 'e2e/pause', 'e2e/crash', 'e2e/sdk'],
 ];
 /**
  * A program is started by a copy of the process that starts it, which takes tens of ms where that has much memory, and a
@@ -79,7 +79,7 @@ export async function findSuites(wanted: readonly string[]): Promise<Suite[]> {
       'fast',
       files.filter((file) => !isVm(file)),
       {
-        ...{ concurrency: 3, shareProcesses: true, bootsVms: false, timeoutMs: FAST_MS },
+        ...{ concurrency: 4, shareProcesses: true, bootsVms: false, timeoutMs: FAST_MS },
         ...{ env: KEEPS_MEMORY, execArgv: COLLECTS_RARELY },
       },
     ),
