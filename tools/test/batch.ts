@@ -13,17 +13,10 @@ import { join, resolve } from 'node:path';
 // Only now: node:test is to find what test-context.ts has changed.
 const { after, suite } = await import('node:test');
 const costs = process.env.AENV_TEST_COSTS;
-/** A timer or a socket that a test has left keeps the process, and the suite with it. */
-const KEPT_SECONDS = 2;
 const [folder = '', ...files] = process.argv.slice(2);
 let before = used();
 
 for (const [at, file] of files.entries()) if (take(at)) await runFile(file);
-const over = performance.now();
-process.once('exit', () => {
-  const seconds = (performance.now() - over) / 1000;
-  if (seconds > KEPT_SECONDS) console.log(`something kept this process ${seconds.toFixed(1)} s beyond its last test`);
-});
 
 function take(at: number): boolean {
   try {

@@ -29,6 +29,8 @@ export interface FileTime {
 const BATCH = join(import.meta.dirname, 'batch.ts');
 /** Processes that are told to end may take so many ms until they have. */
 const END_MS = 5_000;
+/** A process that goes on for longer after its last test is told of. */
+const KEPT_SECONDS = 2;
 
 interface Counts {
   passed: number;
@@ -103,6 +105,12 @@ async function runProcess(
   const fileEnds = (name: string) => {
     if (missing.delete(name)) limit.refresh();
   };
+  let lastAt = performance.now();
+  for (const event of ['test:pass', 'test:fail'] as const) {
+    stream.on(event, () => {
+      lastAt = performance.now();
+    });
+  }
   stream.on('test:pass', (event) => {
     if (event.details.type === 'suite') return fileEnds(event.name);
     if (event.skip === undefined || event.skip === false) counts.passed++;
@@ -124,6 +132,12 @@ async function runProcess(
     else reported.push(String(text));
   }
   clearTimeout(limit);
+  const keptSeconds = (performance.now() - lastAt) / 1000;
+  // A timer or a socket that a test has left keeps the process, and the suite with it.
+  if (keptSeconds > KEPT_SECONDS) {
+    const whose = begun.length === 1 ? begun[0] : `${begun.length} files`;
+    console.log(`something kept the process of ${whose} ${keptSeconds.toFixed(1)} s beyond its last test`);
+  }
   if (ending !== undefined) {
     const last = begun.at(-1) ?? '';
     // When all files have ended, one of them keeps the process alive.
