@@ -30,6 +30,8 @@ export interface QemuVmParts {
   readonly serial: SerialLog;
   readonly stderr: StderrFile;
   readonly state: 'running' | 'paused';
+  /** how long a machine may take to stop or to go on, `ms` */
+  readonly pauseTimeoutMs?: number;
   readonly log: Logger;
   /** Removes the run folder and whatever else belonged to the VM. */
   readonly cleanUp: () => Promise<void>;
@@ -42,6 +44,8 @@ export class QemuVm implements MicroVm {
   readonly #parts: QemuVmParts;
   readonly #pid: number;
   #state: VmState;
+  /** false when a command was not answered: it may be done still, before the next one */
+  #isSure = true;
   #commands: Promise<unknown> = Promise.resolve();
   #stopping: Promise<void> | undefined;
   #ending: Promise<void> | undefined;
@@ -106,9 +110,11 @@ export class QemuVm implements MicroVm {
 
   async #inOrder(wanted: 'running' | 'paused', command: string): Promise<void> {
     const done = this.#commands.then(async () => {
-      if (this.#state === wanted) return;
+      if (this.#state === wanted && this.#isSure) return;
       if (this.#state === 'exited') throw new AenvError('vm_died', `VM ${this.record.incarnation} has ended`);
-      await this.#parts.qmp.execute(command, {}, PAUSE_TIMEOUT_MS);
+      this.#isSure = false;
+      await this.#parts.qmp.execute(command, {}, this.#parts.pauseTimeoutMs ?? PAUSE_TIMEOUT_MS);
+      this.#isSure = true;
       // Its end may have been seen while the answer was on its way.
       if ((this.#state as VmState) !== 'exited') this.#state = wanted;
     });
@@ -118,7 +124,7 @@ export class QemuVm implements MicroVm {
 
   async #capture({ deviceState, memory }: CaptureTarget): Promise<void> {
     const { record, qmp } = this.#parts;
-    if (this.#state === 'running') {
+    if (this.#state === 'running' || !this.#isSure) {
       throw new AenvError('capture_failed', `VM ${record.incarnation} is not paused`);
     }
     await this.#reading(async () => {
