@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { ErrorAnswer } from '@aenv/contracts/api/error.ts';
 import { inPrivateHost } from '@aenv/network/testing/private-host.ts';
+import { foldersOf } from '@aenv/node/daemon/folders.ts';
 import { run } from '@aenv/platform/process/run.ts';
 import { Sandbox } from 'e2b';
 import { createSandbox } from '../harness/client.ts';
@@ -254,15 +255,16 @@ async function buildsAgain(name: string, interrupted: BuildIds): Promise<void> {
   assert.deepEqual(await builds.outcome(daemon, again), { status: 'ready', reason: '' });
 }
 
-/** Files of the one checkpoint that there is, the last written first, without what it shares. */
+/** Files of the one checkpoint that there is, the last written first, without what it shares and what blockd has of it. */
 async function checkpointFiles(): Promise<string[]> {
   const [checkpoint, ...others] = (await holdings(daemon)).checkpoints;
   assert.ok(checkpoint !== undefined && others.length === 0);
-  const entries = await readdir(daemon.home, { recursive: true, withFileTypes: true });
-  const paths = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+  const folder = join(foldersOf(daemon).snapshots, 'by-id', checkpoint);
   const files: { readonly path: string; readonly at: number }[] = [];
-  for (const path of paths.filter((one) => one.includes(checkpoint)))
+  for (const name of await readdir(folder)) {
+    const path = join(folder, name);
     files.push({ path, at: (await stat(path)).mtimeMs });
+  }
   return files.sort((one, other) => other.at - one.at).map(({ path }) => path);
 }
 
