@@ -36,9 +36,11 @@ export const RUNTIME: Runtime = {
     '--no-memory-reducer',
     // Threads of its own make the code faster that runs often, and tidy the heap. In an emulated guest that has just been
     // continued, their code is translated beside what somebody waits for, on the same processor: a quarter of a restore.
-    // What envd does is done by the kernel and by compiled code; see docs/performance.md.
+    // So is code made of each function by itself, where all functions share the interpreter. What envd does is done by the
+    // kernel and by compiled code; see docs/performance.md.
     '--no-turbofan',
     '--no-maglev',
+    '--no-sparkplug',
     '--single-threaded-gc',
   ],
 };
