@@ -78,7 +78,20 @@ export class EnvdClient {
     try {
       for await (const { event } of stream) if (event !== undefined) yield event.event;
     } catch (error) {
-      throw explain(error, options.cmd);
+      throw explain((await this.#refusal(error)) ?? error, options.cmd);
+    }
+  }
+
+  /** The server's own words where it could not reach envd: of its answer the library keeps the status alone. */
+  async #refusal(error: unknown): Promise<CliError | undefined> {
+    if (!(error instanceof ConnectError && /^HTTP \d+$/.test(error.rawMessage))) return undefined;
+    try {
+      const answer = await this.fetch('/health', { signal: AbortSignal.timeout(10_000) });
+      const { message, remediation } = (await answer.json()) as Record<string, unknown>;
+      if (typeof message !== 'string') return undefined;
+      return new CliError(message, typeof remediation === 'string' ? remediation : undefined, 125);
+    } catch {
+      return undefined;
     }
   }
 

@@ -10,7 +10,7 @@ export function registerConnect(program: Command): void {
     .alias('cn')
     .summary('open a shell in a sandbox')
     .description(
-      'Opens a shell in a running sandbox and keeps it alive while the shell is open. The exit code is that of the shell.',
+      'Opens a shell in a sandbox, resumes it before if it is paused, and keeps it alive while the shell is open. The exit code is that of the shell.',
     )
     .argument('<id>', 'id of the sandbox')
     .option('-u, --user <name>', 'user to run as')

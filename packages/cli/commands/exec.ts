@@ -38,8 +38,13 @@ export function registerExec(program: Command): void {
   ).action(async (id: string, words: string[], flags: ExecFlags, command: Command) => {
     const api = await asPlatformFailure(() => openControlPlane(globalFlags(command)));
     const envd = await asPlatformFailure(() => openEnvd(api, id, flags.user));
-    process.exitCode = await execute(api, id, envd, words, flags);
+    process.exitCode = await execute(api, id, envd, withoutSeparator(words), flags);
   });
+}
+
+/** As `run` has it, `--` may stand before the command; commander takes it away only where it comes before the id. */
+export function withoutSeparator(words: readonly string[]): readonly string[] {
+  return words[0] === '--' ? words.slice(1) : words;
 }
 
 export async function execute(

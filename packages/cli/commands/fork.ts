@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { openControlPlane } from '../client/session.ts';
 import { printable } from '../output/table.ts';
-import { globalFlags, timeoutOption } from './options.ts';
+import { decimal, globalFlags, timeoutOption } from './options.ts';
 
 const MAX = 100;
 
@@ -31,8 +31,8 @@ export function registerFork(program: Command): void {
 }
 
 function parseCount(text: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < 1 || value > MAX) {
+  const value = decimal(text);
+  if (value === undefined || value < 1 || value > MAX) {
     throw new InvalidArgumentError(`Must be a whole number from 1 to ${MAX}.`);
   }
   return value;

@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
-import { ApiError, type CollectedInfo, type ImageInfo } from '../client/control-plane.ts';
+import type { CollectedInfo, ImageInfo } from '../client/control-plane.ts';
 import { openControlPlane } from '../client/session.ts';
 import { bytes } from '../output/bytes.ts';
 import { chooseFormat, printList } from '../output/format.ts';
 import { printable } from '../output/table.ts';
+import { forEachNamed } from './for-each.ts';
 import { globalFlags, outputOption } from './options.ts';
 
 /** `image ls`, `image rm`, `image gc`. */
@@ -32,16 +33,10 @@ export function registerImages(program: Command): void {
     .argument('<image...>', 'digests, beginnings of digests (6 digits or more), or names')
     .action(async (names: string[], _flags, command: Command) => {
       const api = await openControlPlane(globalFlags(command));
-      for (const name of names) {
-        try {
-          const { freedBytes } = await api.removeImage(name);
-          console.log(`${printable(name)}  ${bytes(freedBytes)} freed`);
-        } catch (error) {
-          if (!(error instanceof ApiError)) throw error;
-          console.error(`aenv: ${printable(name)}: ${error.message}`);
-          process.exitCode = 1;
-        }
-      }
+      await forEachNamed(names, async (name) => {
+        const { freedBytes } = await api.removeImage(name);
+        console.log(`${printable(name)}  ${bytes(freedBytes)} freed`);
+      });
     });
 
   image

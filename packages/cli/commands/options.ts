@@ -10,16 +10,22 @@ export function collectPair(text: string, previous: Record<string, string> = {})
 
 /** Whole seconds, greater than 0. */
 export function parseSeconds(text: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value <= 0) throw new InvalidArgumentError('Must be whole seconds above 0.');
+  const value = decimal(text);
+  if (value === undefined || value < 1) throw new InvalidArgumentError('Must be whole seconds above 0.');
   return value;
 }
 
 /** A whole number, greater than 0. */
 export function parseWhole(text: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value <= 0) throw new InvalidArgumentError('Must be a whole number above 0.');
+  const value = decimal(text);
+  if (value === undefined || value < 1) throw new InvalidArgumentError('Must be a whole number above 0.');
   return value;
+}
+
+/** Digits and nothing else: `0x10` and `1e3` are slips of the keyboard rather than numbers that somebody meant. */
+export function decimal(text: string): number | undefined {
+  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  return Number.isSafeInteger(value) ? value : undefined;
 }
 
 /** The members that are set. */

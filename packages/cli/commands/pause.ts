@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
-import { ApiError } from '../client/control-plane.ts';
 import { openControlPlane } from '../client/session.ts';
-import { printable } from '../output/table.ts';
+import { forEachNamed } from './for-each.ts';
 import { globalFlags, timeoutOption } from './options.ts';
 
 /** `pause`, `resume`. */
@@ -16,16 +15,10 @@ export function registerPause(program: Command): void {
     .option('--disk', 'keep the disk alone: the next start boots it, and what ran is gone')
     .action(async (ids: string[], flags: { disk?: boolean }, command: Command) => {
       const api = await openControlPlane(globalFlags(command));
-      for (const id of ids) {
-        try {
-          await api.pause(id, flags.disk !== true);
-          console.log(id);
-        } catch (error) {
-          if (!(error instanceof ApiError)) throw error;
-          console.error(`aenv: ${printable(id)}: ${error.message}`);
-          process.exitCode = 1;
-        }
-      }
+      await forEachNamed(ids, async (id) => {
+        await api.pause(id, flags.disk !== true);
+        console.log(id);
+      });
     });
 
   program

@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
-import { ApiError, type SandboxInfo } from '../client/control-plane.ts';
+import type { SandboxInfo } from '../client/control-plane.ts';
 import { openControlPlane } from '../client/session.ts';
 import { chooseFormat, duration, printList } from '../output/format.ts';
-import { formatTable, printable } from '../output/table.ts';
+import { formatTable } from '../output/table.ts';
+import { forEachNamed } from './for-each.ts';
 import { globalFlags, metadataOption, outputOption, parseSeconds } from './options.ts';
 
 /** `ls`, `get`, `timeout`, `rm`. */
@@ -64,16 +65,10 @@ export function registerSandboxes(program: Command): void {
     .argument('<id...>', 'ids of sandboxes')
     .action(async (ids: string[], _flags, command: Command) => {
       const api = await openControlPlane(globalFlags(command));
-      for (const id of ids) {
-        try {
-          await api.kill(id);
-          console.log(id);
-        } catch (error) {
-          if (!(error instanceof ApiError)) throw error;
-          console.error(`aenv: ${printable(id)}: ${error.message}`);
-          process.exitCode = 1;
-        }
-      }
+      await forEachNamed(ids, async (id) => {
+        await api.kill(id);
+        console.log(id);
+      });
     });
 }
 

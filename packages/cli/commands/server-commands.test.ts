@@ -114,10 +114,12 @@ test('pause goes on with the next sandbox when one refuses; resume names the san
   const run = await aenv(t, (method, { pathname }, body) => {
     calls.push(`${method} ${pathname} ${JSON.stringify(body)}`);
     if (pathname.endsWith('/resume')) return { status: 201, body: { sandboxID: 'i3' } };
-    return pathname.includes('/i1/') ? { status: 409, body: { code: 409, message: 'paused' } } : { status: 204 };
+    const refused = { code: 409, message: 'paused', remediation: 'Resume it.' };
+    return pathname.includes('/i1/') ? { status: 409, body: refused } : { status: 204 };
   });
   const code = process.exitCode;
   assert.deepEqual(await run('pause', 'i1', 'i2'), ['i2']);
+  assert.deepEqual(run.told, ['aenv: i1: paused', '      Resume it.']);
   assert.equal(process.exitCode, 1);
   process.exitCode = code;
   assert.deepEqual(await run('resume', 'i3'), ['i3']);

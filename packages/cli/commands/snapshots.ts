@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
-import { ApiError, type SnapshotInfo } from '../client/control-plane.ts';
+import type { SnapshotInfo } from '../client/control-plane.ts';
 import { openControlPlane } from '../client/session.ts';
 import { chooseFormat, duration, printList } from '../output/format.ts';
 import { formatTable, printable } from '../output/table.ts';
+import { forEachNamed } from './for-each.ts';
 import { given, globalFlags, outputOption } from './options.ts';
 
 /** `snapshot create`, `snapshot ls`, `snapshot get`, `snapshot rm`, `snapshot verify`. */
@@ -57,17 +58,11 @@ export function registerSnapshots(program: Command): void {
     .argument('<snapshot...>', 'ids or names')
     .action(async (names: string[], _flags, command: Command) => {
       const api = await openControlPlane(globalFlags(command));
-      for (const name of names) {
-        try {
-          // Templates go by the same route; what has no snapshot of this name is left alone.
-          await api.removeTemplate((await api.snapshot(name)).templateID);
-          console.log(name);
-        } catch (error) {
-          if (!(error instanceof ApiError)) throw error;
-          console.error(`aenv: ${printable(name)}: ${error.message}`);
-          process.exitCode = 1;
-        }
-      }
+      await forEachNamed(names, async (name) => {
+        // Templates go by the same route; what has no snapshot of this name is left alone.
+        await api.removeTemplate((await api.snapshot(name)).templateID);
+        console.log(name);
+      });
     });
 
   snapshot

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { ApiError } from '../client/control-plane.ts';
 import { openControlPlane } from '../client/session.ts';
 import { chooseFormat } from '../output/format.ts';
-import { formatTable, printable } from '../output/table.ts';
+import { formatTable } from '../output/table.ts';
+import { forEachNamed } from './for-each.ts';
 import { globalFlags, outputOption } from './options.ts';
 
 /** `get` and `rm` of `aenv template`. */
@@ -34,16 +34,10 @@ export function registerTemplateAdmin(template: Command): void {
     .argument('<template...>', 'ids or aliases')
     .action(async (names: string[], _flags, command: Command) => {
       const api = await openControlPlane(globalFlags(command));
-      for (const name of names) {
-        try {
-          await api.removeTemplate(name);
-          console.log(name);
-        } catch (error) {
-          if (!(error instanceof ApiError)) throw error;
-          console.error(`aenv: ${printable(name)}: ${error.message}`);
-          process.exitCode = 1;
-        }
-      }
+      await forEachNamed(names, async (name) => {
+        await api.removeTemplate(name);
+        console.log(name);
+      });
     });
 
   template

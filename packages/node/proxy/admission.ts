@@ -20,6 +20,9 @@ export function admit(directory: RouteDirectory, route: SandboxRoute, headers: I
   if (found.kind === 'unavailable') {
     throw new AenvError('sandbox_gone', `The sandbox serves no requests: it is ${found.state}`, {
       details: { sandboxId, state: found.state },
+      ...(found.state === 'paused'
+        ? { remediation: 'Let it go on with `aenv resume ID` or the connect of an SDK.' }
+        : {}),
     });
   }
   const { target } = found;

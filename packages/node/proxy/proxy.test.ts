@@ -68,6 +68,7 @@ test('unknown and unavailable sandboxes answer 502 as the clients know it, and b
   const paused = await ask(house.url, { headers: { Host: '80-ia.x' } });
   assert.equal(paused.status, 502);
   assert.match(String(paused.json().message), /paused/);
+  assert.match(String(paused.json().remediation), /aenv resume/, 'it has not ended: nobody has to make a new one');
 });
 
 test('a browser that opens a page gets a page, a script JSON', async () => {
