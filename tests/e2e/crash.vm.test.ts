@@ -175,6 +175,27 @@ function define(): void {
       }
       await isWhole(id);
     });
+
+    test('a cut-off record of the block daemon harms the sandbox that it belongs to, and no start', async () => {
+      const [id = '', other = ''] = ids;
+      const before = await diskRecords();
+      await pause(id);
+      const [record = '', ...others] = (await diskRecords()).filter((path) => !before.includes(path));
+      assert.deepEqual(others, []);
+      assert.equal(await daemon.stop(), 0);
+      const whole = await readFile(record);
+      await truncate(record, whole.length >> 1);
+      await daemon.launch();
+      const refused = await daemon.api('POST', `/sandboxes/${id}/connect`, { timeout: 600 });
+      const { error_code, message } = (await refused.json()) as ErrorAnswer;
+      assert.deepEqual([refused.status, error_code], [500, 'ledger_failed'], message);
+      assert.ok(message.includes(record));
+      await isWhole(other);
+      assert.equal(await daemon.stop(), 0);
+      await writeFile(record, whole);
+      await daemon.launch();
+      await isWhole(id);
+    });
   }
 
   test('when all of it is deleted nothing is left on the host, and no series in the metrics', async () => {
@@ -266,6 +287,12 @@ async function checkpointFiles(): Promise<string[]> {
     files.push({ path, at: (await stat(path)).mtimeMs });
   }
   return files.sort((one, other) => other.at - one.at).map(({ path }) => path);
+}
+
+/** Paths of what the block daemon keeps of disks that were captured. */
+async function diskRecords(): Promise<string[]> {
+  const folder = join(foldersOf(daemon).volumes, 'snapshots');
+  return (await readdir(folder)).map((name) => join(folder, name));
 }
 
 async function fullPool(): Promise<void> {

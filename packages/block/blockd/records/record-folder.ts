@@ -6,10 +6,15 @@ import type { z } from 'zod';
 
 const SUFFIX = '.json';
 
-/** Records of one kind, a file each. A record is complete or absent. */
+/**
+ * Records of one kind, a file each. A record is complete or absent, unless something else than a daemon has written to its
+ * file: such a one is damaged, and stays where it is until it is removed.
+ */
 export class RecordFolder<T> {
   readonly #folder: string;
   readonly #schema: z.ZodType<T>;
+  /** why, by name */
+  readonly #damaged = new Map<string, AenvError>();
 
   constructor(folder: string, schema: z.ZodType<T>) {
     this.#folder = folder;
@@ -17,13 +22,31 @@ export class RecordFolder<T> {
   }
 
   /**
-   * All records. What a daemon that was killed has begun to write goes.
-   * @throws AenvError `ledger_failed` naming one that cannot be read: what it refers to must not be taken for garbage
+   * All records but damaged ones. What a daemon that was killed has begun to write goes.
+   * @throws as the file system does, which says nothing of what is in a file
    */
   async load(): Promise<T[]> {
     await removeUnfinished(this.#folder);
     const names = (await readdir(this.#folder)).filter((name) => name.endsWith(SUFFIX) && !name.startsWith('.'));
-    return await Promise.all(names.sort().map((name) => this.#read(join(this.#folder, name))));
+    const records = names.sort().map(async (file) => {
+      const path = join(this.#folder, file);
+      const record = this.#parse(await readFile(path, 'utf8'));
+      if (record !== undefined) return [record];
+      this.#damaged.set(file.slice(0, -SUFFIX.length), damaged(path));
+      return [];
+    });
+    return (await Promise.all(records)).flat();
+  }
+
+  /** Why those that are damaged cannot be used, by their names: what they refer to must not be taken for garbage. */
+  get damaged(): ReadonlyMap<string, AenvError> {
+    return this.#damaged;
+  }
+
+  /** @throws AenvError `ledger_failed` when the record of this name is damaged */
+  requireSound(name: string): void {
+    const error = this.#damaged.get(name);
+    if (error !== undefined) throw error;
   }
 
   /** Durable when it resolves. */
@@ -35,22 +58,20 @@ export class RecordFolder<T> {
   async remove(name: string): Promise<void> {
     await rm(join(this.#folder, name + SUFFIX), { force: true });
     await syncFolder(this.#folder);
+    this.#damaged.delete(name);
   }
 
-  async #read(path: string): Promise<T> {
-    const fail = (cause: unknown) =>
-      new AenvError('ledger_failed', `the record ${path} cannot be read`, {
-        remediation: `Look at ${path}; if its disk is not needed any more, remove the file.`,
-        cause,
-      });
-    let value: unknown;
+  #parse(text: string): T | undefined {
     try {
-      value = JSON.parse(await readFile(path, 'utf8'));
-    } catch (error) {
-      throw fail(error);
+      return this.#schema.parse(JSON.parse(text));
+    } catch {
+      return undefined;
     }
-    const parsed = this.#schema.safeParse(value);
-    if (!parsed.success) throw fail(parsed.error);
-    return parsed.data;
   }
+}
+
+function damaged(path: string): AenvError {
+  return new AenvError('ledger_failed', `the record ${path} is damaged`, {
+    remediation: `Put ${path} back from a backup and start the daemon again, or delete what it belongs to.`,
+  });
 }

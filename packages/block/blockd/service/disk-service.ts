@@ -48,8 +48,10 @@ export class DiskService {
   /** Reads the records, removes what none of them refers to, and serves again the disks that were served. */
   static async open(options: DiskServiceOptions): Promise<DiskService> {
     const service = new DiskService(options);
-    await service.#disks.load();
-    await service.#snapshots.load();
+    const damaged = [...(await service.#disks.load()), ...(await service.#snapshots.load())];
+    for (const error of damaged)
+      options.log.error('a record is damaged; nothing that it may refer to is removed', { error });
+    if (damaged.length > 0) await service.#layers.useAll();
     const removed = await service.#layers.removeUnused();
     if (removed > 0) options.log.info('layers that nobody refers to were removed', { layers: removed });
     await service.#disks.resume();
@@ -103,6 +105,10 @@ export class DiskService {
 
   async remove({ disk: id }: OperationRequest<'remove'>): Promise<OperationResult<'remove'>> {
     if (!this.#disks.has(id)) return {};
+    if (this.#disks.isDamaged(id)) {
+      await this.#disks.dropDamaged(id);
+      return {};
+    }
     const disk = this.#disks.get(id);
     await disk.serial.run(async () => {
       if (this.#disks.has(id)) await this.#disks.drop(disk);
@@ -111,12 +117,7 @@ export class DiskService {
   }
 
   list(): OperationResult<'list'> {
-    return {
-      disks: this.#disks
-        .all()
-        .map(({ id }) => id)
-        .sort(),
-    };
+    return { disks: this.#disks.names() };
   }
 
   prepareSnapshot({ disk: id }: OperationRequest<'prepareSnapshot'>): Promise<OperationResult<'prepareSnapshot'>> {

@@ -28,23 +28,34 @@ export class DiskStore {
     return [...this.#disks.values()];
   }
 
-  has(id: string): boolean {
-    return this.#disks.has(id);
+  /** Names of all, also of those whose record is damaged. */
+  names(): string[] {
+    return [...this.#disks.keys(), ...this.#records.damaged.keys()].sort();
   }
 
-  /** @throws AenvError `internal` when there is none: the node knows its disks */
+  has(id: string): boolean {
+    return this.#disks.has(id) || this.#records.damaged.has(id);
+  }
+
+  isDamaged(id: string): boolean {
+    return this.#records.damaged.has(id);
+  }
+
+  /** @throws AenvError `ledger_failed` when its record is damaged, `internal` when there is none: the node knows its disks */
   get(id: string): Disk {
+    this.#records.requireSound(id);
     const disk = this.#disks.get(id);
     if (disk === undefined) throw new AenvError('internal', `there is no disk ${id}`);
     return disk;
   }
 
-  /** Reads the records of an earlier daemon. Nothing is open yet. */
-  async load(): Promise<void> {
+  /** Reads the records of an earlier daemon. Nothing is open yet. @returns why some cannot be used */
+  async load(): Promise<readonly AenvError[]> {
     for (const record of await this.#records.load()) {
       this.#layers.use(layersOfDisk(record));
       this.#disks.set(record.disk, new Disk(record));
     }
+    return [...this.#records.damaged.values()];
   }
 
   /** Opens and serves the disks that were served when the last daemon ended. One that cannot be is reported. */
@@ -98,6 +109,11 @@ export class DiskStore {
     this.#disks.delete(disk.id);
     await this.#layers.release(layersOfDisk(disk.record));
     await this.#releaseStale(disk);
+  }
+
+  /** Removes a disk whose record is damaged: what it had goes with the next start, when all uses are known. */
+  async dropDamaged(id: string): Promise<void> {
+    await this.#records.remove(id);
   }
 
   async #releaseStale(disk: Disk): Promise<void> {

@@ -19,6 +19,12 @@ export class LayerStore {
     for (const layer of layers) this.#uses.set(layer, (this.#uses.get(layer) ?? 0) + 1);
   }
 
+  /** As if somebody used all that is there now, until the next start: nobody can say who does. */
+  async useAll(): Promise<void> {
+    const pending = (await readdir(this.#folders.pending)).map(layerOfPending);
+    this.use(new Set([...(await readdir(this.#folders.layers)), ...pending]));
+  }
+
   /** Ends uses; what nobody has any more is gone when it resolves. */
   async release(layers: Iterable<string>): Promise<void> {
     for (const layer of layers) {
@@ -55,7 +61,7 @@ export class LayerStore {
       removed++;
     }
     for (const layer of await readdir(this.#folders.pending)) {
-      if (!this.#uses.has(layer.replace(/\.new$/, ''))) await rm(join(this.#folders.pending, layer), { force: true });
+      if (!this.#uses.has(layerOfPending(layer))) await rm(join(this.#folders.pending, layer), { force: true });
     }
     return removed;
   }
@@ -69,4 +75,8 @@ export class LayerStore {
       this.#log.warn('a layer could not be removed', { layer, error });
     }
   }
+}
+
+function layerOfPending(name: string): string {
+  return name.replace(/\.new$/, '');
 }

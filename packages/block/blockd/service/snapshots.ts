@@ -17,19 +17,22 @@ export class Snapshots {
     this.#layers = layers;
   }
 
-  async load(): Promise<void> {
+  /** Reads the records of an earlier daemon. @returns why some cannot be used */
+  async load(): Promise<readonly AenvError[]> {
     for (const record of await this.#records.load()) {
       this.#layers.use(layersOfSnapshot(record));
       this.#settled.set(record.snapshot, record);
     }
+    return [...this.#records.damaged.values()];
   }
 
+  /** Names of all that are on stable storage, also of those whose record is damaged. */
   list(): string[] {
-    return [...this.#settled.keys()].sort();
+    return [...this.#settled.keys(), ...this.#records.damaged.keys()].sort();
   }
 
   has(snapshot: string): boolean {
-    return this.#settled.has(snapshot) || this.#taking.has(snapshot);
+    return this.#settled.has(snapshot) || this.#taking.has(snapshot) || this.#records.damaged.has(snapshot);
   }
 
   /**
@@ -60,11 +63,12 @@ export class Snapshots {
 
   /**
    * The record, when all of the snapshot is on stable storage.
-   * @throws AenvError `internal` when there is none, or what kept it from getting there: then there is none any more
+   * @throws AenvError `ledger_failed` when it is damaged, `internal` when there is none, or what kept it from getting there: then there is none any more
    */
   async settle(snapshot: string): Promise<SnapshotRecord> {
     const record = (await this.#taking.get(snapshot)) ?? this.#settled.get(snapshot);
     if (record !== undefined) return record;
+    this.#records.requireSound(snapshot);
     throw new AenvError('internal', `there is no snapshot ${snapshot}`);
   }
 
@@ -73,7 +77,8 @@ export class Snapshots {
     await this.#taking.get(snapshot)?.catch(() => {});
     this.#taking.delete(snapshot);
     const record = this.#settled.get(snapshot);
-    if (record === undefined) return;
+    // What a damaged one had goes with the next start, when all uses are known.
+    if (record === undefined) return this.#records.damaged.has(snapshot) ? this.#records.remove(snapshot) : undefined;
     this.#settled.delete(snapshot);
     await this.#records.remove(snapshot);
     await this.#layers.release(layersOfSnapshot(record));
