@@ -8,6 +8,11 @@ export class Observation {
   readonly log = new EventLog();
   /** while it runs */
   guest: RunningGuest | undefined;
+  /**
+   * Up to where its processes are told of. It outlasts a pause: the guest that goes on remembers what it has told before. To
+   * one that was booted since, it means nothing.
+   */
+  cursor = '';
 
   /** Says something about it at a moment. */
   note(at: number, level: NewEntry['level'], message: string, fields?: Readonly<Record<string, string>>): void {
@@ -26,7 +31,6 @@ export class RunningGuest {
   readonly series: LoadSeries;
   readonly #console: ConsoleReader;
   readonly #abort = new AbortController();
-  #cursor = '';
 
   constructor(guest: ObservedGuest, series: LoadSeries, console: ConsoleReader) {
     this.guest = guest;
@@ -39,17 +43,14 @@ export class RunningGuest {
     return this.#abort.signal;
   }
 
-  get cursor(): string {
-    return this.#cursor;
-  }
-
   stop(): void {
     this.#abort.abort();
   }
 
   /** Takes a report in that came at `now`, together with what the console has said. */
-  async take(report: GuestReport, now: number, log: EventLog): Promise<void> {
-    this.#cursor = report.cursor;
+  async take(report: GuestReport, now: number, observation: Observation): Promise<void> {
+    const { log } = observation;
+    observation.cursor = report.cursor;
     this.series.add(sampleOf(report, now));
     if (report.lost > 0) {
       const message = `${report.lost} begins and ends of processes were too many to be remembered`;

@@ -164,6 +164,20 @@ test('the log tells the life of a sandbox and of its processes, and can be read 
   assert.equal(observatory.logs('iunknown', { direction: 'forward', limit: 1 }), undefined);
 });
 
+test('a sandbox that goes on after a pause is asked for what came since, and tells nothing twice', async (t) => {
+  const cursors: string[] = [];
+  const { sandboxes, clock } = await house(t, async (_guest, cursor) => {
+    cursors.push(cursor);
+    return report({ cursor: `c${cursors.length}` });
+  });
+  const { sandboxId } = await sandboxes.create({ ...CREATE, timeoutSeconds: 3600 });
+  await clock.advance(1000);
+  await sandboxes.pause(sandboxId, { memory: true });
+  await sandboxes.resume(sandboxId, 3600);
+  await clock.advance(1000);
+  assert.deepEqual(cursors, ['', 'c1']);
+});
+
 test('what the console says stands in the log as well', async (t) => {
   const { sandboxes, clock, logs } = await house(t, async () => report());
   const { sandboxId } = await sandboxes.create(CREATE);

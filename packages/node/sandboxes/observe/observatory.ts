@@ -127,7 +127,7 @@ export class Observatory implements SandboxObserver, SandboxObservations {
   }
 
   /** One sandbox after the other has its own rhythm, so that they are not all asked at once. */
-  async #watch(running: RunningGuest, { log }: Observation): Promise<void> {
+  async #watch(running: RunningGuest, observation: Observation): Promise<void> {
     const { sampleMs, clock } = this.#options;
     const { signal } = running;
     let pauseMs = Math.min(FIRST_LOOK_MS, sampleMs);
@@ -138,11 +138,11 @@ export class Observatory implements SandboxObserver, SandboxObservations {
         await clock.sleep(pauseMs, signal);
         await this.#giveWay(lateMs, signal);
         const report = await this.#gate.run(
-          () => this.#options.askGuest(running.guest, running.cursor, signal),
+          () => this.#options.askGuest(running.guest, observation.cursor, signal),
           signal,
         );
         signal.throwIfAborted();
-        await running.take(report, clock.now(), log);
+        await running.take(report, clock.now(), observation);
         failed = false;
       } catch (error) {
         if (signal.aborted) return;
