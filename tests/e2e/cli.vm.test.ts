@@ -134,6 +134,11 @@ test('a terminal: size, exit code, and the local terminal is left as it was', as
   assert.equal(await readFile(join(scratch, 'after'), 'utf8'), await readFile(join(scratch, 'before'), 'utf8'));
 });
 
+test('a shell whose input is a file reads it as typed, and ends where it ends', async () => {
+  const { code, stdout } = await aenv(daemon, ['connect', id], { input: 'echo "<$((40 + 2))>"\n' });
+  assert.deepEqual([code, stdout.toString().includes('<42>')], [0, true], stdout.toString());
+});
+
 test('a tree goes up and comes down with links, modes, times, empty folders; a fifo is skipped with a warning', async () => {
   const from = join(scratch, 'tree');
   await mkdir(join(from, 'empty'), { recursive: true });

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { EnvdClient, ExitStatus, StartOptions } from '../client/envd.ts';
 import { CliError } from '../output/cli-error.ts';
 import { InputPump } from './input-pump.ts';
@@ -13,6 +14,9 @@ export interface ExecStreams {
   readonly onStart?: (pid: number) => void;
 }
 
+const END_OF_INPUT = new Uint8Array([4]);
+const END_AGAIN_MS = 1_000;
+
 /**
  * Runs one process in a sandbox with local streams and gives how it ended. The first SIGINT or SIGTERM here is passed on
  * as SIGTERM, the second one as SIGKILL.
@@ -21,6 +25,7 @@ export async function execSession(envd: EnvdClient, options: StartOptions, strea
   let pid: number | undefined;
   let pump: InputPump | undefined;
   let interrupts = 0;
+  const over = new AbortController();
   const onSignal = () => {
     interrupts++;
     if (pid !== undefined) void envd.signal(pid, interrupts === 1 ? 'SIGTERM' : 'SIGKILL').catch(() => {});
@@ -33,7 +38,7 @@ export async function execSession(envd: EnvdClient, options: StartOptions, strea
           pid = event.value.pid;
           streams.onStart?.(pid);
           if (streams.stdin !== undefined) {
-            pump = startPump(envd, pid, streams.stdin, options.size === undefined ? 'stdin' : 'pty');
+            pump = startPump(envd, pid, streams.stdin, options.size === undefined ? undefined : over.signal);
           }
           break;
         case 'data': {
@@ -49,6 +54,7 @@ export async function execSession(envd: EnvdClient, options: StartOptions, strea
   } finally {
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
     pump?.stop();
+    over.abort();
   }
   throw new CliError('the connection ended before the process did', 'Check the sandbox with `aenv get ID`.', 125);
 }
@@ -59,14 +65,24 @@ export function shellExitCode(status: ExitStatus): number {
   return 128 + (SIGNAL_NUMBERS[status.signal] ?? 0);
 }
 
-function startPump(envd: EnvdClient, pid: number, stdin: Readable, kind: 'stdin' | 'pty'): InputPump {
+/** @param terminal ends with the process; absent: there is none */
+function startPump(envd: EnvdClient, pid: number, stdin: Readable, terminal: AbortSignal | undefined): InputPump {
   return new InputPump(
     stdin,
-    (data) => envd.sendInput(pid, data, kind),
-    async () => {
-      if (kind === 'stdin') await envd.closeStdin(pid);
-    },
+    (data) => envd.sendInput(pid, data, terminal === undefined ? 'stdin' : 'pty'),
+    () => (terminal === undefined ? envd.closeStdin(pid) : endTerminal(envd, pid, terminal)),
   );
+}
+
+/**
+ * A terminal has no end: programs take a character for it (VEOF of termios(3)), and only while they read. One that comes
+ * before a shell has set its terminal up is lost.
+ */
+async function endTerminal(envd: EnvdClient, pid: number, over: AbortSignal): Promise<void> {
+  while (!over.aborted) {
+    await envd.sendInput(pid, END_OF_INPUT, 'pty');
+    await delay(END_AGAIN_MS, undefined, { signal: over }).catch(() => {});
+  }
 }
 
 function exitStatus(end: { exitCode: number; exited: boolean; status: string }): ExitStatus {

@@ -7,7 +7,7 @@ import {
   type InitRequest,
   STEPS_HEADER,
 } from '@aenv/contracts/envd/host-api.ts';
-import { HOOK_FOLDERS } from '@aenv/contracts/envd/restore-api.ts';
+import { HOOK_FOLDERS, type RestoreEvent } from '@aenv/contracts/envd/restore-api.ts';
 import { ENVD_VERSION } from '@aenv/contracts/envd/version.ts';
 import { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { hooksIn } from '../hooks/folder.ts';
@@ -47,22 +47,29 @@ class Steps {
   }
 }
 
+/** What envd does besides. */
+export interface InitOccasions {
+  /** ahead of a capture: loads what the first call of a client needs */
+  readonly warmUp: () => Promise<void>;
+  /** the guest goes on as a sandbox that it was not: forgets what concerns the other one alone */
+  readonly becomeAnother: () => void;
+}
+
 /** POST /init: the host tells this guest who it is and who may use it. Calls are served one after the other. */
 export class InitHandler {
   readonly #state: StateStore;
   readonly #system: GuestSystem;
   readonly #log: Log;
-  readonly #warmUp: () => Promise<void>;
+  readonly #occasions: InitOccasions;
   #last: Promise<unknown> = Promise.resolve();
   /** the seed of the call by which programs go on */
   #wentOnBy: string | undefined;
 
-  /** @param warmUp loads what the first call of a client needs */
-  constructor(state: StateStore, system: GuestSystem, log: Log, warmUp: () => Promise<void>) {
+  constructor(state: StateStore, system: GuestSystem, log: Log, occasions: InitOccasions) {
     this.#state = state;
     this.#system = system;
     this.#log = log;
-    this.#warmUp = warmUp;
+    this.#occasions = occasions;
   }
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -77,7 +84,7 @@ export class InitHandler {
     const turn = this.#last.then(() => this.#apply(call));
     this.#last = turn.catch(() => {});
     const waited = await turn;
-    if (init.capture === true) await this.#warmUp();
+    if (init.capture === true) await this.#occasions.warmUp();
     const headers = {
       'x-envd-version': ENVD_VERSION,
       ...(init.capture === true ? {} : { [BOOT_ID_HEADER]: this.#system.bootId() }),
@@ -127,7 +134,7 @@ export class InitHandler {
     if (sandboxId !== undefined && renamed) {
       await steps.time('identity', () => this.#setIdentity(state, sandboxId, machineId));
     }
-    if (event !== undefined) await steps.time('release', () => this.#release(port, letGo, seed));
+    if (event !== undefined) await steps.time('release', () => this.#release(port, letGo, seed, event));
     return waited;
   }
 
@@ -141,8 +148,10 @@ export class InitHandler {
     }
   }
 
-  async #release(port: number, letGo: boolean, seed: string | undefined): Promise<void> {
+  async #release(port: number, letGo: boolean, seed: string | undefined, event: RestoreEvent): Promise<void> {
     const again = letGo && seed !== undefined && seed === this.#wentOnBy;
+    // Before its programs go on: what these do is of the new one.
+    if (letGo && !again && event !== 'resume') this.#occasions.becomeAnother();
     const broken = await this.#system.release({ keepPort: again ? undefined : port, thaw: letGo });
     if (letGo) this.#wentOnBy = seed;
     // They end by themselves, only later.

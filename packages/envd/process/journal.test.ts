@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { GUEST_EVENTS_MAX, HOST_SECRET_HEADER } from '@aenv/contracts/envd/host-api.ts';
+import { GUEST_EVENTS_MAX, type GuestReport, HOST_SECRET_HEADER } from '@aenv/contracts/envd/host-api.ts';
+import type { RestoreEvent } from '@aenv/contracts/envd/restore-api.ts';
 import { TEST_SECRET, testEnvd } from '../testing/envd.ts';
 import { run } from '../testing/rpc-client.ts';
 import { Journal } from './journal.ts';
@@ -29,6 +30,32 @@ test('what nobody reads is forgotten, and told as lost', () => {
   for (let pid = 0; pid < GUEST_EVENTS_MAX + 5; pid++) journal.started(pid, command);
   const report = journal.since(cursor);
   assert.deepEqual([report.lost, report.events.length, report.events[0]?.pid], [5, GUEST_EVENTS_MAX, 5]);
+});
+
+test('a guest that goes on as another sandbox begins anew, one that goes on after a pause does not', async () => {
+  await using envd = await testEnvd();
+  await envd.init({ accessToken: 'token' });
+  let cursor = '';
+  const events = async () => {
+    const headers = { [HOST_SECRET_HEADER]: TEST_SECRET };
+    const report = (await (await fetch(`${envd.url}/observe?after=${cursor}`, { headers })).json()) as GuestReport;
+    cursor = report.cursor;
+    return [report.lost, report.events.length];
+  };
+  const goOn = async (event: RestoreEvent, seed: string) => {
+    const answer = await envd.init({ event, letGo: true, seed: Buffer.from(seed.repeat(32)).toString('base64') });
+    assert.equal(answer.status, 204);
+  };
+  await run(envd.url, '/bin/true', [], {}, { token: 'token' });
+  await goOn('resume', 'a');
+  assert.deepEqual(await events(), [0, 2]);
+  await run(envd.url, '/bin/true', [], {}, { token: 'token' });
+  await goOn('create', 'b');
+  assert.deepEqual(await events(), [0, 0]);
+  await run(envd.url, '/bin/true', [], {}, { token: 'token' });
+  // The same call once more, where its answer was lost: programs run by now.
+  await goOn('create', 'b');
+  assert.deepEqual(await events(), [0, 2]);
 });
 
 test('the host observes load and processes; nobody else may', async () => {

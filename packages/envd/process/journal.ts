@@ -18,15 +18,23 @@ interface Command {
 
 /** Begins and ends of processes, for the host to read. Bounded: when nobody reads, the oldest are forgotten. */
 export class Journal {
-  // A cursor of an envd that was there before this one must not count.
-  readonly #run = `${process.pid}-${Date.now()}`;
+  // A cursor of an envd that was there before this one must not count, nor one of what was before it began anew.
+  #run = `${process.pid}-${Date.now()}`;
+  #beginnings = 0;
   readonly #now: () => number;
-  readonly #entries: Entry[] = [];
+  #entries: Entry[] = [];
   /** events that came before the first entry */
   #forgotten = 0;
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
+  }
+
+  /** Forgets all: the guest is another sandbox now, in whose life none of it has happened. */
+  beginAnew(): void {
+    this.#run = `${process.pid}-${Date.now()}-${++this.#beginnings}`;
+    this.#entries = [];
+    this.#forgotten = 0;
   }
 
   started(pid: number, command: Command): void {

@@ -37,11 +37,14 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   const watchers = new Watchers();
   const context: EnvdContext = { options, state, users, processes, attributes, watchers, log: options.log };
   const rpc = loadOnce(async () => (await import('../rpc/load.ts')).loadRpc(context));
-  const init = new InitHandler(state, options.system, options.log, async () => {
-    attributes.warmUp();
-    options.system.warmUp();
-    processes.warmUp();
-    await rpc();
+  const init = new InitHandler(state, options.system, options.log, {
+    async warmUp() {
+      attributes.warmUp();
+      options.system.warmUp();
+      processes.warmUp();
+      await rpc();
+    },
+    becomeAnother: () => processes.journal.beginAnew(),
   });
   const server = createServer(
     // Uploads take as long as they take; only the headers have a time limit.

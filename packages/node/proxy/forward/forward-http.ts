@@ -6,7 +6,7 @@ import { requestFraming } from '../headers/framing.ts';
 import { toPairs } from '../headers/raw-headers.ts';
 import { forwardedTrailers } from '../headers/request-headers.ts';
 import { codeOf } from '../incarnations/dial.ts';
-import { sandboxGone } from '../incarnations/incarnation.ts';
+import { sandboxLeft } from '../incarnations/incarnation.ts';
 import type { Outcome } from '../proxy-metrics.ts';
 import { breakSocket } from '../sockets/ends.ts';
 import { sendHead } from '../sockets/send-head.ts';
@@ -62,7 +62,7 @@ export function forwardHttp(passage: Passage, response: ServerResponse): void {
     giveUp.abort();
     upstream?.destroy();
   };
-  const lease = incarnation.lease(() => fail(sandboxGone(route.sandboxId)));
+  const lease = incarnation.lease(() => fail(sandboxLeft(route.sandboxId)));
   client.once('close', onClientGone);
   response.once('finish', () => {
     settle({ kind: 'answered', status: response.statusCode });

@@ -5,7 +5,7 @@ import type { AenvError } from '@aenv/contracts/errors/aenv-error.ts';
 import { errorAnswer } from '../answers/answer.ts';
 import { lingeringClose, writeRawAnswer } from '../answers/raw-answer.ts';
 import { relayedHeaders } from '../headers/response-headers.ts';
-import { sandboxGone } from '../incarnations/incarnation.ts';
+import { sandboxLeft } from '../incarnations/incarnation.ts';
 import type { Outcome } from '../proxy-metrics.ts';
 import { breakSocket } from '../sockets/ends.ts';
 import { type Passage, upstreamError } from './passage.ts';
@@ -44,7 +44,7 @@ export function forwardUpgrade(passage: Passage, socket: Duplex, head: Buffer): 
     if (begun) breakSocket(socket);
     else writeRawAnswer(socket, errorAnswer(error, request), config.drainMs);
   };
-  const lease = incarnation.lease(() => fail(sandboxGone(route.sandboxId)));
+  const lease = incarnation.lease(() => fail(sandboxLeft(route.sandboxId)));
 
   const onGone = () => {
     settle({ kind: 'client_gone' });

@@ -60,7 +60,7 @@ export class Incarnation {
   end(): void {
     if (this.#ended) return;
     this.#ended = true;
-    for (const given of this.#dialling) given.abort(sandboxGone(this.#target.sandboxId));
+    for (const given of this.#dialling) given.abort(sandboxLeft(this.#target.sandboxId));
     const leases = [...this.#leases];
     this.#leases.clear();
     for (const onEnd of leases) onEnd();
@@ -111,4 +111,12 @@ export class Incarnation {
 
 export function sandboxGone(sandboxId: string): AenvError {
   return new AenvError('sandbox_gone', 'The sandbox was not found', { details: { sandboxId } });
+}
+
+/** For a request that was under way when its sandbox was paused or ended. */
+export function sandboxLeft(sandboxId: string): AenvError {
+  return new AenvError('sandbox_gone', 'The sandbox was paused or ended before it had answered', {
+    remediation: `Check it with \`aenv get ${sandboxId}\`; repeat the request, or resume it first, if it is paused.`,
+    details: { sandboxId },
+  });
 }

@@ -95,7 +95,9 @@ test('an end while a port is waited for is answered at once', async () => {
   const reply = ask(house.url, { headers: to('ia', 8080) });
   await eventually(() => house.door.stats().sandboxRequests === 1, 'under way');
   house.directory.end('ia');
-  assert.equal((await reply).json().error_code, 'sandbox_gone');
+  const { error_code, message, remediation } = (await reply).json();
+  assert.equal(error_code, 'sandbox_gone');
+  assert.match(`${message}; ${remediation}`, /paused or ended before it had answered.*repeat the request/);
 });
 
 test('kept connections are few and go after a while', async () => {
