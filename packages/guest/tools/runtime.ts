@@ -34,14 +34,15 @@ export const RUNTIME: Runtime = {
     // Eight quiet seconds after it has tidied its heap the engine does so once more, all of it. Every guest that continues
     // a machine which was captured in that time would do that for itself: half a second under emulation, and pages of its own.
     '--no-memory-reducer',
-    // Threads of its own make the code faster that runs often, and tidy the heap. In an emulated guest that has just been
-    // continued, their code is translated beside what somebody waits for, on the same processor: a quarter of a restore.
-    // So is code made of each function by itself, where all functions share the interpreter. What envd does is done by the
-    // kernel and by compiled code; see docs/performance.md.
+    // Compilers make the code faster that runs often, on threads of their own. In an emulated guest that has just been
+    // continued, both they and what they make are translated on the processor on which somebody waits: a quarter of a
+    // restore. The interpreter is shared by all functions. What envd does is done by the kernel and by compiled code; see
+    // docs/performance.md.
     '--no-turbofan',
     '--no-maglev',
     '--no-sparkplug',
-    '--single-threaded-gc',
+    // MiB. What passes through envd is let go of as often as this is full.
+    '--max-semi-space-size=4',
   ],
 };
 
